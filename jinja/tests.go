@@ -138,7 +138,11 @@ func testSequence(_ *state, args []py.Value) (bool, error) {
 	return false, nil
 }
 
+// testIterable is also true for self, whose iteration fails: it can be asked for items.
 func testIterable(s *state, args []py.Value) (bool, error) {
+	if _, ok := args[0].(*selfReference); ok {
+		return true, nil
+	}
 	_, err := py.Iterate(s.budget, args[0])
 	if raised(err, "TypeError") {
 		return false, nil

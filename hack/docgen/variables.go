@@ -13,8 +13,10 @@ import (
 var groups = [][]string{
 	{"volumeValidation"},
 	{"volumeCreation"},
+	{"volumeExpansion"},
 	{"volumeDeletion"},
 	{"volumeStaging", "volumeUnstaging"},
+	{template.NodeExpansion},
 }
 
 func writeVariables(w *bytes.Buffer) error {

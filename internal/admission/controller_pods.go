@@ -117,6 +117,12 @@ func (h *ControllerPodHandler) request(ctx context.Context, provisioner *pavv1.P
 		Templates: h.Templates, Defaults: h.PodDefaults, GetPVC: getPVC(h.Client), Allowed: provisioner.Spec.AllowedClaimNamespaces,
 	}
 	ref := volume.Spec.ClaimRef
+	if kind == pavv1.WorkflowExpansion {
+		var err error
+		if ref, err = h.user(ctx, volume, &request); err != nil {
+			return request, err
+		}
+	}
 	claim, live, err := get[corev1.PersistentVolumeClaim](ctx, h.Client, "v1", "PersistentVolumeClaim", client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name})
 	if err != nil {
 		return request, err
@@ -142,4 +148,18 @@ func (h *ControllerPodHandler) request(ctx context.Context, provisioner *pavv1.P
 		_, request.Node, err = get[corev1.Node](ctx, h.Client, "v1", "Node", client.ObjectKey{Name: name})
 	}
 	return request, err
+}
+
+// user adds the PersistentVolume to the request for an expansion, and returns the claim that is bound to it, which need not be
+// the one that the volume was made for.
+func (h *ControllerPodHandler) user(ctx context.Context, volume *pavv1.PavVolume, request *podplan.VolumeRequest) (pavv1.ClaimReference, error) {
+	pv, live, err := get[corev1.PersistentVolume](ctx, h.Client, "v1", "PersistentVolume", client.ObjectKey{Name: volume.Name})
+	if err != nil {
+		return pavv1.ClaimReference{}, err
+	}
+	if pv == nil || pv.Spec.ClaimRef == nil {
+		return pavv1.ClaimReference{}, refusePod("no claim is bound to the PersistentVolume of PavVolume %q", volume.Name)
+	}
+	request.Volume = live
+	return pavv1.ClaimReference{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name, UID: pv.Spec.ClaimRef.UID}, nil
 }

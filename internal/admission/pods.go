@@ -96,7 +96,7 @@ func staticPodPolicy(static definition.StaticPod) workflow.PodPolicy {
 		Name:  workflow.Name(static.Workflow, "dry run", static.Field),
 		Owner: metav1.OwnerReference{APIVersion: pavv1.GroupVersion.String(), Kind: "PavVolume", Name: "dry-run", UID: "dry-run", Controller: new(true)},
 	}
-	if static.Workflow == pavv1.WorkflowStaging || static.Workflow == pavv1.WorkflowUnstaging {
+	if workflow.OnNode(static.Workflow) {
 		f.Node = tried
 		if spec, ok := static.Template["spec"].(map[string]any); ok {
 			if name, ok := spec["nodeName"].(string); ok && name != "" {

@@ -75,7 +75,11 @@ func (s *sharing) trimClaim(claim *corev1.PersistentVolumeClaim) {
 	claim.Labels = nil
 	claim.Annotations = share(s, only(claim.Annotations,
 		protocol.StorageProvisioner, protocol.BetaStorageProvisioner, protocol.SelectedNode, corev1.BetaStorageClassAnnotation))
-	claim.Status = corev1.PersistentVolumeClaimStatus{Phase: share(s, claim.Status.Phase)}
+	status := &claim.Status
+	claim.Status = corev1.PersistentVolumeClaimStatus{
+		Phase: share(s, status.Phase), Capacity: share(s, status.Capacity),
+		AllocatedResources: status.AllocatedResources, AllocatedResourceStatuses: status.AllocatedResourceStatuses, Conditions: status.Conditions,
+	}
 	volume := claim.Spec.VolumeName
 	claim.Spec.VolumeName = ""
 	claim.Spec = share(s, claim.Spec)

@@ -23,6 +23,9 @@ func (w *walker) field(field string, value any) {
 	switch parts[2] {
 	case "podTemplate":
 		c.pod(w, field, value)
+	case "nodePodTemplate":
+		w.section = template.NodeExpansion
+		c.pod(w, field, value)
 	case "volumeModes":
 		c.list(w, field, reflect.TypeFor[[]corev1.PersistentVolumeMode](), value)
 	case "accessModes":

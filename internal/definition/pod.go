@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -81,8 +80,7 @@ func (p *pod) metadata() {
 
 // placement checks the fields that say where and how the pod runs.
 func (p *pod) placement() {
-	onNode := p.workflow == pavv1.WorkflowStaging || p.workflow == pavv1.WorkflowUnstaging
-	if name := p.spec.key("nodeName"); onNode && name.value != nil {
+	if name := p.spec.key("nodeName"); workflow.OnNode(p.workflow) && name.value != nil {
 		if text, ok := name.text(); ok && text != "" {
 			p.warnf(name.field, "the pod must run on its client's node, and fails if that is not %s; remove this", quote(text))
 		}

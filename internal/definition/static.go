@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/template"
 )
 
 // StaticPod is a pod template without any Jinja in it, so the pod is known in advance.
@@ -18,16 +19,18 @@ type StaticPod struct {
 	Template map[string]any
 }
 
-// section is a part of a definition that is evaluated as a whole and has a pod template.
-type section struct{ name, workflow string }
+// section is a part of a definition that is evaluated as a whole and has a pod template, in a field of the spec.
+type section struct{ name, field, workflow string }
 
 // sections are in the order in which a volume goes through them.
 var sections = []section{
-	{"volumeValidation", pavv1.WorkflowValidation},
-	{"volumeCreation", pavv1.WorkflowCreation},
-	{"volumeDeletion", pavv1.WorkflowDeletion},
-	{"volumeStaging", pavv1.WorkflowStaging},
-	{"volumeUnstaging", pavv1.WorkflowUnstaging},
+	{"volumeValidation", "volumeValidation.podTemplate", pavv1.WorkflowValidation},
+	{"volumeCreation", "volumeCreation.podTemplate", pavv1.WorkflowCreation},
+	{"volumeExpansion", "volumeExpansion.podTemplate", pavv1.WorkflowExpansion},
+	{"volumeDeletion", "volumeDeletion.podTemplate", pavv1.WorkflowDeletion},
+	{"volumeStaging", "volumeStaging.podTemplate", pavv1.WorkflowStaging},
+	{template.NodeExpansion, template.NodeExpansion, pavv1.WorkflowNodeExpansion},
+	{"volumeUnstaging", "volumeUnstaging.podTemplate", pavv1.WorkflowUnstaging},
 }
 
 // Pods returns the pod templates of a definition that have no Jinja in them.
@@ -35,10 +38,11 @@ func Pods(object map[string]any) []StaticPod {
 	var pods []StaticPod
 	spec, _ := object["spec"].(map[string]any)
 	for _, s := range sections {
-		content, _ := spec[s.name].(map[string]any)
-		pod, ok := content["podTemplate"].(map[string]any)
+		part, field, _ := strings.Cut(s.field, ".")
+		content, _ := spec[part].(map[string]any)
+		pod, ok := content[field].(map[string]any)
 		if ok && isStatic(pod, maxDepth) {
-			pods = append(pods, StaticPod{Field: "spec." + s.name + ".podTemplate", Workflow: s.workflow, Template: evaluated(pod).(map[string]any)})
+			pods = append(pods, StaticPod{Field: "spec." + s.field, Workflow: s.workflow, Template: evaluated(pod).(map[string]any)})
 		}
 	}
 	return pods

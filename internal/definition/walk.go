@@ -170,7 +170,7 @@ func (w *walker) elsewhere(key string) string {
 	here := schemaOf(w.inside[len(w.inside)-1].typ)
 	for _, name := range here.names {
 		inner := element(here.types[name])
-		if name == "podTemplate" {
+		if name == "podTemplate" || name == "nodePodTemplate" {
 			inner = podType
 		}
 		if inner != nil && schemaOf(inner).types[key] != nil {

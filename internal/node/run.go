@@ -85,7 +85,7 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) (
 	if err := errors.Join(reportResults(mgr, config, o.NodeName, collector), stageAhead(ctx, mgr, config, o.NodeName, watcher)); err != nil {
 		return err
 	}
-	pav := csi.ForPav(o.NodeName, o.Version, live, dirs, collector, notifier)
+	pav := csi.ForPav(o.NodeName, boot, o.Version, live, dirs, collector, notifier)
 	if err := addPavDriver(mgr, registry, pav, collector.Sweep); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -109,6 +110,7 @@ func (r StageRequest) Planned(ctx context.Context, stage *pavv1.PavStage, o Stag
 		func() (*corev1.Pod, error) { return r.Validation(ctx, stage, o.Volume) },
 		func() (*corev1.Pod, error) { return r.Staging(ctx, stage, o) },
 		func() (*corev1.Pod, error) { return r.Unstaging(ctx, stage, o, 1) },
+		func() (*corev1.Pod, error) { return r.NodeExpansion(ctx, stage, o, 1, capacityOf(o.Volume)) },
 	} {
 		pod, err := plan()
 		if IsRefusal(err) || err == nil && pod == nil {
@@ -131,6 +133,32 @@ func (r StageRequest) Unstaging(ctx context.Context, stage *pavv1.PavStage, o St
 		return nil, nil
 	}
 	return r.pod(ctx, stage, pavv1.WorkflowUnstaging, UnstagingPod, u.PodTemplate, o, attempt)
+}
+
+// NodeExpansion returns a pod that makes a capacity, in bytes, available on the stage's node, or nil if nodes have nothing to do.
+func (r StageRequest) NodeExpansion(ctx context.Context, stage *pavv1.PavStage, o StageObjects, attempt int32, newCapacity int64) (*corev1.Pod, error) {
+	e := r.Provisioner.Spec.VolumeExpansion
+	if e == nil || e.NodePodTemplate == nil {
+		return nil, nil
+	}
+	vars, err := template.NodeExpansionVariables(o.Volume, o.Claim, o.Provisioned, o.Node, stage.Spec.ReadOnly, newCapacity)
+	if err != nil {
+		return nil, err
+	}
+	value, err := r.evaluator(stage.Spec.ClaimRef.Namespace)(ctx, NodeExpansionPod, e.NodePodTemplate, vars)
+	if err != nil || value == nil {
+		return nil, err
+	}
+	return r.build(stage, pavv1.WorkflowNodeExpansion, NodeExpansionPod, value, attempt)
+}
+
+// capacityOf returns the capacity of a PersistentVolume, in bytes, which kubelet asks a node to make available.
+func capacityOf(volume map[string]any) int64 {
+	capacity, err := resource.ParseQuantity(TextAt(volume, "spec", "capacity", "storage"))
+	if err != nil {
+		return 0
+	}
+	return capacity.Value()
 }
 
 func (r StageRequest) pod(ctx context.Context, stage *pavv1.PavStage, kind, field string, definition *pavv1.Template, o StageObjects, attempt int32) (*corev1.Pod, error) {

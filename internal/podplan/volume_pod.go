@@ -18,6 +18,8 @@ func PodField(kind string) string {
 		return ValidationPod
 	case pavv1.WorkflowCreation:
 		return CreationPod
+	case pavv1.WorkflowExpansion:
+		return ExpansionPod
 	default:
 		return DeletionPod
 	}
@@ -76,6 +78,14 @@ func (r VolumeRequest) Planned(ctx context.Context, definition *pavv1.PavProvisi
 		var creation *Creation
 		if creation, err = r.Create(ctx, definition.VolumeCreation); err == nil {
 			rendered = creation.Pod
+		}
+	case pavv1.WorkflowExpansion:
+		var expansion *Expansion
+		if record := volume.Status.Expansion; record != nil {
+			r.StagedOn = record.StagedOn
+			if expansion, err = r.Expand(ctx, definition.VolumeExpansion, record.Target.Value()); err == nil {
+				rendered = expansion.Pod
+			}
 		}
 	case pavv1.WorkflowDeletion:
 		rendered, err = r.Deletion(ctx, definition.VolumeDeletion, volume.Status.Handle)

@@ -43,6 +43,10 @@ type VolumeRequest struct {
 	// for the claim's first consumer; Node is nil if it selected none.
 	Claim, Class, Node map[string]any
 
+	// Volume is the PersistentVolume, and StagedOn are the names of the nodes that have it staged; only for expansion.
+	Volume   map[string]any
+	StagedOn []string
+
 	// Provisioned is the claim as it was when the volume was created; only for deletion.
 	Provisioned map[string]any
 
@@ -81,9 +85,12 @@ func (r VolumeRequest) pod(ctx context.Context, field string, given *pavv1.Templ
 const (
 	ValidationPod = "spec.volumeValidation.podTemplate"
 	CreationPod   = "spec.volumeCreation.podTemplate"
+	ExpansionPod  = "spec.volumeExpansion.podTemplate"
 	DeletionPod   = "spec.volumeDeletion.podTemplate"
 	StagingPod    = "spec.volumeStaging.podTemplate"
 	UnstagingPod  = "spec.volumeUnstaging.podTemplate"
+
+	NodeExpansionPod = "spec.volumeExpansion.nodePodTemplate"
 )
 
 // Deletion returns the evaluated template of the deletion pod; nil if there is none. Handle is the volume's handle;

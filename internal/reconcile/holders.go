@@ -155,16 +155,16 @@ func holds(stage *pavv1.PavStage) bool {
 
 // Holders returns the objects that use the storage of a volume, according to the cache.
 func Holders(ctx context.Context, cache client.Reader, of StorageKey) ([]Holder, error) {
-	key := Storage(of.Driver, of.Handle)
+	storage := Bucket(Storage(of.Driver, of.Handle))
 	var all []holding
 	for _, look := range []struct {
 		list         client.ObjectList
 		index, value string
 	}{
-		{&pavv1.PavVolumeList{}, volumesByStorage, key},
-		{&corev1.PersistentVolumeList{}, PVsByStorage, key},
-		{&pavv1.PavStageList{}, stagesByStorage, key},
-		{&pavv1.PavStageList{}, stagesByVolume, of.Name},
+		{&pavv1.PavVolumeList{}, volumesByStorage, storage},
+		{&corev1.PersistentVolumeList{}, PVsByStorage, storage},
+		{&pavv1.PavStageList{}, stagesByStorage, storage},
+		{&pavv1.PavStageList{}, stagesByVolume, Bucket(of.Name)},
 	} {
 		if err := cache.List(ctx, look.list, client.MatchingFields{look.index: look.value}, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("looking up who has the handle %q: %w", of.Handle, err)
@@ -176,17 +176,20 @@ func Holders(ctx context.Context, cache client.Reader, of StorageKey) ([]Holder,
 
 // Concerned returns the names of the PavVolumes for which it matters whether other objects use the storage.
 func Concerned(ctx context.Context, cache client.Reader, storage string) ([]string, error) {
-	var names []string
+	var concerned []string
 	for _, by := range []string{volumesByStorage, volumesByConflict} {
 		volumes := &pavv1.PavVolumeList{}
-		if err := cache.List(ctx, volumes, client.MatchingFields{by: storage}, client.UnsafeDisableDeepCopy); err != nil {
+		if err := cache.List(ctx, volumes, client.MatchingFields{by: Bucket(storage)}, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("looking up PavVolumes: %w", err)
 		}
 		for i := range volumes.Items {
-			names = append(names, volumes.Items[i].Name)
+			v := &volumes.Items[i]
+			if conflictOfVolume(v) == storage || slices.Contains(storagesOfVolume(v), storage) {
+				concerned = append(concerned, v.Name)
+			}
 		}
 	}
-	return names, nil
+	return concerned, nil
 }
 
 // StoragesOf returns the storage that an object uses; a PavVolume may use two.

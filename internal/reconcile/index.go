@@ -3,6 +3,8 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,7 +24,7 @@ const (
 	// ClaimsByClass finds unbound claims by their StorageClass.
 	ClaimsByClass = "claim.class"
 
-	// ClaimsByVolume finds claims by spec.volumeName.
+	// ClaimsByVolume finds claims by the bucket of spec.volumeName.
 	ClaimsByVolume = "claim.volume"
 
 	// HeldPVsByDriver finds PersistentVolumes that PaV's finalizer keeps from being deleted, by spec.csi.driver.
@@ -31,25 +33,25 @@ const (
 	// UnlabelledPVsByDriver finds PersistentVolumes without the labels of a volume of PaV, by spec.csi.driver.
 	UnlabelledPVsByDriver = "pv.unlabelled"
 
-	// PVsByStorage finds PersistentVolumes by Storage.
+	// PVsByStorage finds PersistentVolumes by the bucket of Storage.
 	PVsByStorage = "pv.storage"
 
 	// VolumesByProvisioner finds PavVolumes by spec.provisioner.
 	VolumesByProvisioner = "pavvolume.provisioner"
 
-	// volumesByStorage finds PavVolumes by Storage.
+	// volumesByStorage finds PavVolumes by the bucket of Storage.
 	volumesByStorage = "pavvolume.storage"
 
-	// volumesByConflict finds PavVolumes by the Storage that they wait for another object to give up.
+	// volumesByConflict finds PavVolumes by the bucket of the Storage that they wait for another object to give up.
 	volumesByConflict = "pavvolume.conflict"
 
 	// StagesByProvisioner finds PavStages by spec.provisioner.
 	StagesByProvisioner = "pavstage.provisioner"
 
-	// stagesByVolume finds PavStages by spec.volumeName.
+	// stagesByVolume finds PavStages by the bucket of spec.volumeName.
 	stagesByVolume = "pavstage.volume"
 
-	// stagesByStorage finds PavStages by Storage.
+	// stagesByStorage finds PavStages by the bucket of Storage.
 	stagesByStorage = "pavstage.storage"
 
 	// StagesByNode finds PavStages by spec.nodeName.
@@ -58,6 +60,25 @@ const (
 	// PodsByVolume finds workflow pods by the name of the PavVolume that controls them.
 	PodsByVolume = "pod.volume"
 )
+
+// buckets is how many keys an index has at most whose keys few objects share. With a key of its own for each object, half of an
+// object's memory would be its keys.
+const buckets = 1024
+
+// Bucket returns the key of an index for one of its values. Other values have the same: a reader must look at their values, too.
+func Bucket(value string) string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(value)) // it never fails
+	return names[h.Sum32()%buckets]
+}
+
+// names are the names of the buckets, so that the index of an object takes no memory for its key.
+var names = func() (all [buckets]string) {
+	for i := range all {
+		all[i] = strconv.Itoa(i)
+	}
+	return all
+}()
 
 // index is one index, with the type of its objects bound.
 type index struct {
@@ -72,6 +93,16 @@ func of[T client.Object](object T, name string, extract func(T) string) index {
 			return []string{key}
 		}
 		return nil
+	})
+}
+
+// inBucket is of, with the buckets of keys.
+func inBucket[T client.Object](object T, name string, extract func(T) string) index {
+	return of(object, name, func(typed T) string {
+		if value := extract(typed); value != "" {
+			return Bucket(value)
+		}
+		return ""
 	})
 }
 
@@ -92,7 +123,7 @@ var indexes = []index{
 	of(&corev1.PersistentVolumeClaim{}, ClaimsByClass, func(c *corev1.PersistentVolumeClaim) string {
 		return ifUnbound(c, protocol.ClassName(c))
 	}),
-	of(&corev1.PersistentVolumeClaim{}, ClaimsByVolume, func(c *corev1.PersistentVolumeClaim) string { return c.Spec.VolumeName }),
+	inBucket(&corev1.PersistentVolumeClaim{}, ClaimsByVolume, func(c *corev1.PersistentVolumeClaim) string { return c.Spec.VolumeName }),
 	of(&corev1.PersistentVolume{}, HeldPVsByDriver, func(pv *corev1.PersistentVolume) string {
 		if pv.Spec.CSI == nil || !IsHeld(pv) {
 			return ""
@@ -105,13 +136,19 @@ var indexes = []index{
 		}
 		return pv.Spec.CSI.Driver
 	}),
-	of(&corev1.PersistentVolume{}, PVsByStorage, storageOfPV),
+	inBucket(&corev1.PersistentVolume{}, PVsByStorage, storageOfPV),
 	of(&pavv1.PavVolume{}, VolumesByProvisioner, func(v *pavv1.PavVolume) string { return v.Spec.Provisioner }),
-	ofMany(&pavv1.PavVolume{}, volumesByStorage, storagesOfVolume),
-	of(&pavv1.PavVolume{}, volumesByConflict, conflictOfVolume),
+	ofMany(&pavv1.PavVolume{}, volumesByStorage, func(v *pavv1.PavVolume) []string {
+		keys := storagesOfVolume(v)
+		for i := range keys {
+			keys[i] = Bucket(keys[i])
+		}
+		return keys
+	}),
+	inBucket(&pavv1.PavVolume{}, volumesByConflict, conflictOfVolume),
 	of(&pavv1.PavStage{}, StagesByProvisioner, func(s *pavv1.PavStage) string { return s.Spec.Provisioner }),
-	of(&pavv1.PavStage{}, stagesByStorage, storageOfStage),
-	of(&pavv1.PavStage{}, stagesByVolume, func(s *pavv1.PavStage) string { return s.Spec.VolumeName }),
+	inBucket(&pavv1.PavStage{}, stagesByStorage, storageOfStage),
+	inBucket(&pavv1.PavStage{}, stagesByVolume, func(s *pavv1.PavStage) string { return s.Spec.VolumeName }),
 	of(&pavv1.PavStage{}, StagesByNode, func(s *pavv1.PavStage) string { return s.Spec.NodeName }),
 	of(&corev1.Pod{}, PodsByVolume, func(p *corev1.Pod) string {
 		if owner := metav1.GetControllerOf(p); owner != nil && owner.Kind == "PavVolume" {

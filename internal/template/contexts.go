@@ -47,8 +47,11 @@ type Variable struct {
 	Trust Trust
 }
 
+// NodeExpansion is the section of the one field whose context is another than that of the fields beside it.
+const NodeExpansion = "volumeExpansion.nodePodTemplate"
+
 // sections are the fields of a PavProvisioner's spec that have contexts, in the order of a volume's life.
-var sections = []string{"volumeValidation", "volumeCreation", "volumeDeletion", "volumeStaging", "volumeUnstaging"}
+var sections = []string{"volumeValidation", "volumeCreation", "volumeExpansion", "volumeDeletion", "volumeStaging", NodeExpansion, "volumeUnstaging"}
 
 // Context returns the variables that the templates of a section, such as "volumeCreation", can use, and whether the
 // section exists. Each section also has the function get_pvc.
@@ -58,6 +61,8 @@ func Context(section string) ([]Variable, bool) {
 		return validationContext(), true
 	case "volumeCreation":
 		return creationContext(), true
+	case "volumeExpansion":
+		return expansionContext(), true
 	case "volumeDeletion":
 		return append(creationContext(), provisionedPVC(""), Variable{
 			Name: "volumeHandle", Type: "string", Optional: "only if it is known", Trust: TrustAdministrator,
@@ -65,6 +70,10 @@ func Context(section string) ([]Variable, bool) {
 		}), true
 	case "volumeStaging", "volumeUnstaging":
 		return stagingContext(), true
+	case NodeExpansion:
+		return append(stagingContext(), Variable{
+			Name: "newCapacity", Type: "integer", Doc: "The capacity that the volume is to have on the node, in bytes.",
+		}), true
 	default:
 		return nil, false
 	}
@@ -130,6 +139,22 @@ func creationContext() []Variable {
 		vars = append(vars, v)
 	}
 	return append(vars, Variable{Name: "defaultHandle", Type: "string", Doc: "The default handle of the volume: pvc- and the claim's UID."})
+}
+
+func expansionContext() []Variable {
+	return []Variable{
+		{Name: "volumeMode", Type: "string", Doc: "The volume's mode, Filesystem or Block."},
+		{Name: "accessModes", Type: "list of string", Doc: "The access modes of the volume."},
+		{Name: "capacity", Type: "integer", Doc: "The capacity that the volume has, in bytes."},
+		{Name: "newCapacity", Type: "integer", Doc: "The capacity that the volume is to have at least, in bytes."},
+		{Name: "maxCapacity", Type: "integer", Doc: "The maximum capacity that the claim allows, in bytes, or none."},
+		{Name: "stagedOn", Type: "list of string", Trust: TrustAdministrator, Doc: "The names of the nodes that have the volume staged."},
+		{Name: "params", Type: "mapping of strings", Trust: TrustAdministrator, Doc: "The parameters of the StorageClass that the volume was made with."},
+		{Name: "handle", Type: "string", Trust: TrustAdministrator, Doc: "The volume's handle."},
+		{Name: "sc", Type: typeClass, Trust: TrustAdministrator, Doc: "The StorageClass that the volume was made with, as it was then."},
+		{Name: "pvc", Type: typeClaim, Trust: TrustTenant, Doc: "The claim that is bound to the volume."},
+		{Name: "pv", Type: typeVolume, Trust: TrustAdministrator, Doc: "The PersistentVolume."},
+	}
 }
 
 func stagingContext() []Variable {

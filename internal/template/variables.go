@@ -83,6 +83,41 @@ func DeletionVariables(claim, provisioned, class, node map[string]any, handle st
 	return vars, nil
 }
 
+// ExpansionVariables returns the context of volumeExpansion: the claim's PersistentVolume, as it is before the expansion, and
+// the capacity that the volume is to have, in bytes.
+func ExpansionVariables(volume, claim, class map[string]any, newCapacity int64, stagedOn []string) (Variables, error) {
+	capacity, err := requiredStorage("the persistent volume", volume, "spec", "capacity", "storage")
+	if err != nil {
+		return nil, err
+	}
+	maxCapacity, err := storage("the claim", claim, "spec", "resources", "limits", "storage")
+	if err != nil {
+		return nil, err
+	}
+	return Variables{
+		"volumeMode":  volumeMode(volume),
+		"accessModes": list(volume, "spec", "accessModes"),
+		"capacity":    capacity,
+		"newCapacity": newCapacity,
+		"maxCapacity": maxCapacity,
+		"stagedOn":    listOf(stagedOn),
+		"params":      mapping(class, "parameters"),
+		"handle":      text(volume, "spec", "csi", "volumeHandle"),
+		"sc":          class,
+		"pvc":         claim,
+		"pv":          volume,
+	}, nil
+}
+
+// listOf returns a list of strings as templates have it.
+func listOf(items []string) []any {
+	list := make([]any, len(items))
+	for i, item := range items {
+		list[i] = item
+	}
+	return list
+}
+
 // StagingVariables returns the context of volumeStaging and volumeUnstaging. Besides what the contract
 // says, there are fsType and mountOptions of the PersistentVolume, "" and empty by default, and the claim
 // that the volume was created for as it was then, which is nil if the volume was not made for a claim.
@@ -107,6 +142,17 @@ func StagingVariables(volume, claim, provisioned, node map[string]any, readOnly 
 	if provisioned != nil {
 		vars["provisionedPvc"] = provisioned
 	}
+	return vars, nil
+}
+
+// NodeExpansionVariables returns the context of volumeExpansion.nodePodTemplate: that of staging, and the capacity that the volume
+// is to have on the node, in bytes.
+func NodeExpansionVariables(volume, claim, provisioned, node map[string]any, readOnly bool, newCapacity int64) (Variables, error) {
+	vars, err := StagingVariables(volume, claim, provisioned, node, readOnly)
+	if err != nil {
+		return nil, err
+	}
+	vars["newCapacity"] = newCapacity
 	return vars, nil
 }
 

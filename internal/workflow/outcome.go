@@ -59,6 +59,15 @@ func firstFailed(pod *corev1.Pod) *corev1.ContainerStatus {
 	return nil
 }
 
+// FailedByItself reports whether a pod is over because of the exit code of a container that nobody has stopped.
+func FailedByItself(pod *corev1.Pod) bool {
+	if Judge(pod) != Failed || pod.DeletionTimestamp != nil || pod.Status.Reason != "" || endedAtDeadline(pod) {
+		return false
+	}
+	failed := firstFailed(pod)
+	return failed != nil && (failed.State.Terminated.Reason == "" || failed.State.Terminated.Reason == "Error")
+}
+
 // howEnded describes how a container ended.
 func howEnded(ended *corev1.ContainerStateTerminated) string {
 	text := fmt.Sprintf("ended with exit code %d", ended.ExitCode)

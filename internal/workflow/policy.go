@@ -27,7 +27,7 @@ const (
 	// not be evicted for a less important pod while clients use its volume.
 	nodeCritical = "system-node-critical"
 
-	// longestRun is when Kubernetes ends a validation, creation or deletion pod whose template has no deadline.
+	// longestRun is when Kubernetes ends a validation, creation, expansion or deletion pod whose template has no deadline.
 	longestRun = 24 * time.Hour
 
 	// daemonSetPod makes the cluster autoscaler ignore a pod that cannot move to another node.
@@ -259,10 +259,15 @@ func addPav(spec *corev1.PodSpec, workflow string) {
 	})
 }
 
-// propagation returns the propagation of mounts below /pav. Mounts of a privileged container of a staging pod reach
+// OnNode reports whether the pods of a workflow run on the node that has the volume staged, with the /pav of the stage.
+func OnNode(workflow string) bool {
+	return workflow == pavv1.WorkflowStaging || workflow == pavv1.WorkflowUnstaging || workflow == pavv1.WorkflowNodeExpansion
+}
+
+// propagation returns the propagation of mounts below /pav. Mounts of a privileged container of a stage's pod reach
 // the node; those of other pods do not.
 func propagation(workflow string, container *corev1.Container) *corev1.MountPropagationMode {
-	if workflow != pavv1.WorkflowStaging && workflow != pavv1.WorkflowUnstaging {
+	if !OnNode(workflow) {
 		return nil
 	}
 	if c := container.SecurityContext; c != nil && c.Privileged != nil && *c.Privileged {

@@ -13,17 +13,19 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// The files that a validation, creation or deletion pod may leave in /pav, and the greatest size of
+// The files that a validation, creation, expansion or deletion pod may leave in /pav, and the greatest size of
 // each in bytes. CSI: a volume ID has "maximum size of 128 bytes".
 const (
-	ReadyFile    = "ready"
-	HandleFile   = "handle"
-	CapacityFile = "capacity"
-	ErrorFile    = "error"
+	ReadyFile      = "ready"
+	HandleFile     = "handle"
+	CapacityFile   = "capacity"
+	ErrorFile      = "error"
+	InfeasibleFile = "infeasible"
 
-	MaxHandle   = 128
-	MaxCapacity = 64
-	MaxError    = 4 << 10
+	MaxHandle     = 128
+	MaxCapacity   = 64
+	MaxError      = 4 << 10
+	MaxInfeasible = MaxError
 )
 
 // Result has the files that a pod left in /pav, as the node agent read them after all containers had ended, or the
@@ -38,6 +40,10 @@ type Result struct {
 	Handle   string `json:"handle,omitempty"`
 	Capacity string `json:"capacity,omitempty"`
 	Error    string `json:"error,omitempty"`
+
+	// Infeasible is the text of the file by which a pod that fails promises that it has changed nothing, and that it would
+	// fail again; nil if there is no such file.
+	Infeasible *string `json:"infeasible,omitempty"`
 
 	// Unreadable says, by name of file, why an existing file could not be read: it is not a regular file, too large,
 	// or not valid UTF-8.

@@ -28,6 +28,7 @@ func TestRetryIn(t *testing.T) {
 		"at most five minutes":                         {last: ago(0), failures: 10, want: 5 * time.Minute},
 		"at most five minutes after very many":         {last: ago(0), failures: 2000, want: 5 * time.Minute},
 		"nothing if a retry stopped the pod":           {last: &pavv1.WorkflowFailure{Reason: pavv1.FailurePodStopped, Time: metav1.NewTime(now)}, failures: 4},
+		"ten minutes if it was infeasible":             {last: &pavv1.WorkflowFailure{Reason: pavv1.FailureInfeasible, Time: metav1.NewTime(now)}, failures: 1, want: 10 * time.Minute},
 		"no longer than the delay if a clock is ahead": {last: ago(-time.Hour), failures: 4, want: 8 * time.Second},
 	}
 	for name, test := range tests {

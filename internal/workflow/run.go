@@ -150,9 +150,11 @@ func (r *Runner) adopt(ctx context.Context, want *corev1.Pod) error {
 	return nil
 }
 
-// Stop deletes a pod, with its own grace period.
+// Stop deletes a pod, with its own grace period. The API server marks a pod first and then removes it; if it could not do
+// the second, as the connection broke in between, it expects to be asked again.
 func (r *Runner) Stop(ctx context.Context, pod *corev1.Pod) error {
-	if pod.DeletionTimestamp != nil {
+	marked, grace := pod.DeletionTimestamp != nil, pod.DeletionGracePeriodSeconds
+	if marked && (len(pod.Finalizers) > 0 || grace != nil && *grace > 0) {
 		return nil
 	}
 	err := r.Client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})

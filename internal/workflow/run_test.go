@@ -36,6 +36,9 @@ func newRunner(t *testing.T, existing *corev1.Pod) *Runner {
 				code, answer = int(status.Code), status
 			}
 		}
+		if r.Method == http.MethodDelete {
+			existing.Annotations = map[string]string{"deleted": "again"}
+		}
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(code)
 		if err := json.NewEncoder(w).Encode(answer); err != nil {
@@ -101,6 +104,33 @@ func TestCreate_WhereThereIsAPod_AdoptsItOnlyIfItIsTheSame(t *testing.T) {
 			pod.TypeMeta, existing.TypeMeta = metav1.TypeMeta{}, metav1.TypeMeta{}
 			if diff := cmp.Diff(existing, pod); diff != "" {
 				t.Errorf("the pod (-existing +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The API server marks a pod and then removes it. If the connection breaks in between, nothing else removes the pod where
+// there is no kubelet or garbage collector that does.
+func TestStop_DeletesAgain_OnlyWhatTheAPIServerHasMarkedAndNotRemoved(t *testing.T) {
+	now := new(metav1.Now())
+	tests := map[string]struct {
+		meta metav1.ObjectMeta
+		want bool
+	}{
+		"not deleted":                  {want: true},
+		"in its grace period":          {meta: metav1.ObjectMeta{DeletionTimestamp: now, DeletionGracePeriodSeconds: new(int64(30))}},
+		"held by a finalizer":          {meta: metav1.ObjectMeta{DeletionTimestamp: now, DeletionGracePeriodSeconds: new(int64(0)), Finalizers: []string{pavv1.PodFinalizer}}},
+		"marked, and nothing holds it": {meta: metav1.ObjectMeta{DeletionTimestamp: now, DeletionGracePeriodSeconds: new(int64(0))}, want: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			existing := &corev1.Pod{ObjectMeta: test.meta}
+			existing.Namespace, existing.Name, existing.UID = DefaultNamespace, "pod", "1"
+			if err := newRunner(t, existing).Stop(t.Context(), existing.DeepCopy()); err != nil {
+				t.Fatal(err)
+			}
+			if got := existing.Annotations["deleted"] != ""; got != test.want {
+				t.Errorf("the API server was asked: %t, want %t", got, test.want)
 			}
 		})
 	}

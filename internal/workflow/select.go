@@ -12,7 +12,7 @@ import (
 // PodsOfVolumes selects the pods that PavVolumes control: those of the controller agent.
 func PodsOfVolumes() (labels.Selector, error) {
 	ours, err := labels.NewRequirement(pavv1.WorkflowLabel, selection.In,
-		[]string{pavv1.WorkflowValidation, pavv1.WorkflowCreation, pavv1.WorkflowDeletion})
+		[]string{pavv1.WorkflowValidation, pavv1.WorkflowCreation, pavv1.WorkflowExpansion, pavv1.WorkflowDeletion})
 	if err != nil {
 		return nil, fmt.Errorf("selecting the pods of the controller agent: %w", err)
 	}

@@ -132,6 +132,9 @@ func (d *Dict) Set(key, value Value) error {
 	if err != nil {
 		return err
 	}
+	if err := storable(key); err != nil {
+		return err
+	}
 	d.load()
 	d.set(hash, key, value)
 	return nil

@@ -52,12 +52,26 @@ func hashOf(v Value) (any, error) {
 		if v.Kind != "dict_values" {
 			return nil, unhashable(v)
 		}
-	case *Func:
-		if v.Self != nil {
-			return nil, exception("NotImplementedError", "the method '%s' as a key is not supported", v.Name)
-		}
 	}
 	return v, nil
+}
+
+// storable returns the error of a key that no dictionary may get, although it can be looked up: a method, or a tuple with one.
+// It depends on the identity of equal values whether methods are the same key. So a look finds none.
+func storable(key Value) error {
+	switch key := key.(type) {
+	case *Func:
+		if key.Self != nil {
+			return exception("NotImplementedError", "the method '%s' as a key is not supported", key.Name)
+		}
+	case *Tuple: // it has a hash, and so an end
+		for _, item := range key.Items {
+			if err := storable(item); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func unhashable(v Value) error { return typeError("unhashable type: '%s'", v.TypeName()) }

@@ -28,7 +28,7 @@
 //
 // # Images
 //
-// Every node has the shell image and localhost/storage-tools:2. The latter is the shell image plus the machine's
+// Every node has the shell image and localhost/storage-tools:3. The latter is the shell image plus the machine's
 // bindfs, blockdev, fio, losetup, mkfs.ext3, mkfs.ext4, mkfs.xfs, mount and umount, and the libraries of these
 // programs.
 //

@@ -66,6 +66,26 @@ func TestCreationPodFails_IsRevertedAndTriedAgain(t *testing.T) {
 	removeClaim(t, claim)
 }
 
+// A pod that has changed nothing is not reverted, and not tried again every few minutes, but when the claim has changed.
+func TestCreationIsInfeasible_UntilTheClaimChanges(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t, "infeasible")
+	l.hook(t, "create", `rmdir "/storage/volumes/$volume"; sed -i "/^create $volume /d" /storage/journal; echo 'at most 1Ti' > /pav/infeasible; exit 3`)
+	claim := l.claim(t, "data")
+	wantClaimEvent(t, claim, "ProvisioningFailed", l.name, "at most 1Ti", "exit code 3", "attempt 2 follows in 10m0s, or when the claim or the definition changes")
+	awaitVolume(t, claim, "is infeasible", func(v *pavv1.PavVolume) bool {
+		return failedAs(v.Status.Failure, pavv1.WorkflowCreation, 3, "at most 1Ti") && v.Status.Failure.Reason == pavv1.FailureInfeasible && v.Status.Step == ""
+	})
+	must(t, l.wantEffects(claim)) // so that nothing had to be reverted
+	l.unhook(t, "create")
+	changed := claim.DeepCopy()
+	changed.Annotations = map[string]string{"example.com/size": "smaller"}
+	must(t, kube.Patch(t.Context(), changed, client.MergeFrom(claim)))
+	awaitBound(t, claim)
+	removeClaim(t, claim)
+	must(t, l.wantEffects(claim, "create", "delete"))
+}
+
 func wantLog(ctx context.Context, namespace, pod, want string) error {
 	log, err := kubectl(ctx, "", "logs", "-n", namespace, pod)
 	if err == nil && strings.TrimSpace(log) != want {

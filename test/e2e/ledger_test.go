@@ -197,7 +197,7 @@ func (l *ledger) unhook(t *testing.T, kinds ...string) {
 	}
 }
 
-// effects returns what pods did to each volume, in order: create and delete, with a node each if
+// effects returns what pods did to each volume, in order: create, expand and delete, with a node each if
 // nodes are wanted.
 func (l *ledger) effects(withNodes bool) (map[string][]string, error) {
 	text, err := os.ReadFile(filepath.Join(l.directory, "journal"))
@@ -245,7 +245,7 @@ func (l *ledger) checkBalanced(t *testing.T) {
 			if effect == "create" && exists {
 				t.Errorf("volume %s was created twice: %q", volume, done)
 			}
-			exists = effect == "create"
+			exists = exists && effect != "delete" || effect == "create"
 		}
 		if exists {
 			t.Errorf("volume %s was never deleted: %q", volume, done)

@@ -78,8 +78,8 @@ func (l *ledger) awaitReport(t *testing.T, want string) {
 }
 
 // pressNode makes a kubelet evict pods, as if the node had too little memory, until the test ends. Pods end within their grace
-// period. The volumes of the test must be unstaged by then: a kubelet that is restarted while it unstages a volume leaves the
-// directory of its staging path.
+// period. The volumes of the test must be unstaged by then, and kubelet must have removed its directories of them, which
+// it does after PaV's answer: a kubelet that is restarted in between leaves the directory of its staging path.
 func pressNode(t *testing.T, node string) {
 	t.Helper()
 	path, err := onNode(t.Context(), node, "bash", "-c", `tr '\0' '\n' < /proc/$(pidof kubelet)/cmdline | sed -n 's/^--config=//p'`)
@@ -116,6 +116,15 @@ func pressNode(t *testing.T, node string) {
 				}
 			}
 			return nil
+		})
+	})
+	t.Cleanup(func() {
+		eventually(t, "kubelet has removed its directories of volumes", func(ctx context.Context) error {
+			left, err := onNode(ctx, node, "find", "/var/lib/kubelet/plugins/kubernetes.io/csi", "-name", "vol_data.json")
+			if err == nil && left != "" {
+				err = fmt.Errorf("there are %s", left)
+			}
+			return err
 		})
 	})
 	restart(string(after))

@@ -23,10 +23,10 @@ import (
 // Words of the refusals, so that a test sees that it is the policy that refuses, and which one.
 const (
 	ownStages    = "the PavStages of its own node only"
-	ownPods      = "the staging and unstaging pods of its own node only"
+	ownPods      = "the staging, node expansion and unstaging pods of its own node only"
 	ofStages     = "pods of PavStages only"
 	boundPods    = "bound to its own node only"
-	theirPods    = "validation, creation and deletion pods only"
+	theirPods    = "validation, creation, expansion and deletion pods only"
 	selectedOnly = "may take the annotation volume.kubernetes.io/selected-node from a claim"
 	closed       = "not open to workflow pods"
 	finalizers   = "the finalizers of"

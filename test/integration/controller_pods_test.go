@@ -32,9 +32,11 @@ const rightful = `{
 	}
 }`
 
-// inAllPods gives a provisioner validation, creation and deletion pods.
+// inAllPods gives a provisioner validation, creation, expansion and deletion pods.
 func inAllPods(template string) func(*pavv1.PavProvisioner, *storagev1.StorageClass) {
-	return func(p *pavv1.PavProvisioner, _ *storagev1.StorageClass) {
+	return func(p *pavv1.PavProvisioner, s *storagev1.StorageClass) {
+		s.AllowVolumeExpansion = new(true)
+		p.Spec.VolumeExpansion = &pavv1.VolumeExpansion{PodTemplate: field(template)}
 		p.Spec.VolumeValidation = &pavv1.VolumeValidation{PodTemplate: field(template)}
 		p.Spec.VolumeCreation.PodTemplate = field(template)
 		p.Spec.VolumeDeletion = &pavv1.VolumeDeletion{PodTemplate: field(template)}
@@ -128,6 +130,9 @@ func TestControllerPods_HaveTheRightsThatTheDefinitionPlans(t *testing.T) {
 	t.Run("a dry run", func(t *testing.T) {
 		try(t, thief, []attempt{{"of a privileged pod", creating(forge(modest, pavv1.WorkflowCreation, rights["a privileged container"])), ""}})
 	})
+	t.Run("an expansion of a volume that does not grow", func(t *testing.T) {
+		wantForbidden(t, thief, forge(mighty, pavv1.WorkflowExpansion, rights["the processes of the node"]), notPlanned)
+	})
 	t.Run("of no volume", func(t *testing.T) {
 		other := forge(mighty, pavv1.WorkflowDeletion, rights["the processes of the node"])
 		other.OwnerReferences[0].UID = "another"
@@ -166,6 +171,9 @@ func TestControllerPods_OfADefinitionThatPlansThem(t *testing.T) {
 	goThrough(pavv1.WorkflowValidation, workflow.Result{})
 	goThrough(pavv1.WorkflowCreation, workflow.Result{Handle: "made"})
 	_, volume := bound(t, c, claim)
+	mustPatch(t, c, claim, requests("2Gi"))
+	goThrough(pavv1.WorkflowExpansion, workflow.Result{})
+	wantSize(t, c, claim, "2Gi")
 	mustDelete(t, c, claim)
 	gone(t, c, claim)
 	goThrough(pavv1.WorkflowDeletion, workflow.Result{})

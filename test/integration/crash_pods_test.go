@@ -41,7 +41,7 @@ func runFakeKubelets(t *testing.T, c *cluster, code func(workflow string, number
 		defer close(h.done)
 		for event := range pods.ResultChan() {
 			pod, ok := event.Object.(*corev1.Pod)
-			if !ok || event.Type != watch.Added || pod.DeletionTimestamp != nil {
+			if !ok || event.Type != watch.Added || pod.DeletionTimestamp != nil || pod.Labels[pavv1.StageLabel] != "" {
 				continue
 			}
 			kind := pod.Labels[pavv1.WorkflowLabel]
@@ -49,7 +49,11 @@ func runFakeKubelets(t *testing.T, c *cluster, code func(workflow string, number
 			h.ended[kind]++
 			number := h.ended[kind]
 			h.mu.Unlock()
-			if err := endPod(ctx, c.Admin, node, pod, workflow.Result{Handle: "made by hand", Capacity: "2Gi"}, code(kind, number)); err != nil {
+			result := workflow.Result{Handle: "made by hand", Capacity: "2Gi"}
+			if kind == pavv1.WorkflowExpansion {
+				result = workflow.Result{}
+			}
+			if err := endPod(ctx, c.Admin, node, pod, result, code(kind, number)); err != nil {
 				t.Error(err)
 			}
 		}
@@ -67,7 +71,7 @@ func (h *fakeKubelets) rest() map[string]int {
 	return maps.Clone(h.ended)
 }
 
-// withAllPods gives a provisioner validation, creation and deletion pods.
+// withAllPods gives a provisioner validation, creation, expansion and deletion pods.
 func withAllPods(p *pavv1.PavProvisioner) {
 	pod := field(`{"spec": {"containers": [{"name": "main", "image": "none"}]}}`)
 	p.Spec.VolumeValidation = &pavv1.VolumeValidation{PodTemplate: pod}
@@ -126,20 +130,8 @@ func TestAgentStoppedAfterEachWrite_WithPods(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			var writes []string
-			var cuts agent.Cuts
-			live := func(t *testing.T, k int) {
+			stopAfterEachWrite(t, c, func(t *testing.T) {
 				t.Helper()
-				s := agent.Supervise(t, c.agent, agent.Options(namespace), k)
-				t.Cleanup(func() {
-					ended := s.Stop(t).Line.Writes()
-					checkNothingLeft(t, c)
-					if k == 0 {
-						writes = ended
-					} else {
-						cuts.Add(t, s, k)
-					}
-				})
 				h := runFakeKubelets(t, c, test.code)
 				seen := liveWithPods(t, c)
 				if diff := cmp.Diff(test.want, h.rest()); diff != "" {
@@ -148,17 +140,39 @@ func TestAgentStoppedAfterEachWrite_WithPods(t *testing.T) {
 				if seen != "made by hand 2Gi" {
 					t.Errorf("the volume was %s", seen)
 				}
-			}
-			t.Run("undisturbed", func(t *testing.T) { live(t, 0) })
-			if len(writes) < 15 {
-				t.Fatalf("the agent wrote only %q", writes)
-			}
-			every := every(3)
-			for k := 1 + seed.Random(t).IntN(every); k <= len(writes); k += every {
-				t.Run(fmt.Sprintf("after write %d", k), func(t *testing.T) { live(t, k) })
-			}
-			cuts.Check(t)
-			t.Logf("undisturbed, the agent writes %q", writes)
+			})
 		})
 	}
+}
+
+// stopAfterEachWrite lives a life without a disturbance, and then again with an agent that is stopped after each of the writes
+// of that life in turn; in the short suite, after every third.
+func stopAfterEachWrite(t *testing.T, c *cluster, life func(t *testing.T)) {
+	t.Helper()
+	var writes []string
+	var cuts agent.Cuts
+	live := func(t *testing.T, k int) {
+		t.Helper()
+		s := agent.Supervise(t, c.agent, agent.Options(namespace), k)
+		t.Cleanup(func() {
+			ended := s.Stop(t).Line.Writes()
+			checkNothingLeft(t, c)
+			if k == 0 {
+				writes = ended
+			} else {
+				cuts.Add(t, s, k)
+			}
+		})
+		life(t)
+	}
+	t.Run("undisturbed", func(t *testing.T) { live(t, 0) })
+	if len(writes) < 15 {
+		t.Fatalf("the agent wrote only %q", writes)
+	}
+	every := every(3)
+	for k := 1 + seed.Random(t).IntN(every); k <= len(writes); k += every {
+		t.Run(fmt.Sprintf("after write %d", k), func(t *testing.T) { live(t, k) })
+	}
+	cuts.Check(t)
+	t.Logf("undisturbed, the agent writes %q", writes)
 }

@@ -39,12 +39,12 @@ func endContainers(ctx context.Context, admin client.Client, pod *corev1.Pod, ex
 		return err
 	}
 	ended := pod.DeepCopy()
-	ended.Status.Phase = corev1.PodSucceeded
+	ended.Status.Phase, ended.Status.StartTime = corev1.PodSucceeded, new(metav1.Now())
 	if exitCode != 0 {
 		ended.Status.Phase = corev1.PodFailed
 	}
 	ended.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: pod.Spec.Containers[0].Name, State: corev1.ContainerState{
-		Terminated: &corev1.ContainerStateTerminated{ExitCode: exitCode, FinishedAt: metav1.Now()},
+		Terminated: &corev1.ContainerStateTerminated{ExitCode: exitCode, StartedAt: metav1.Now(), FinishedAt: metav1.Now()},
 	}}}
 	return admin.Status().Patch(ctx, ended, client.MergeFrom(pod))
 }

@@ -29,14 +29,10 @@ func (n *node) provisionedFor(t *testing.T, v kubelet.Volume) *corev1.Pod {
 	pod.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} // No kubelet reports that the node is ready.
 	mustCreate(t, n.c, pod)
 	t.Cleanup(func() { n.removeUser(t, pod) })
-	claim := &corev1.PersistentVolumeClaim{}
-	if err := n.c.Admin.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: v.Name}, claim); err != nil {
-		t.Fatal(err)
-	}
-	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, contract.SelectedNode, n.Node)
-	if err := n.c.Admin.Update(t.Context(), claim); err != nil {
-		t.Fatal(err)
-	}
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: v.Name}}
+	mustPatch(t, n.c, claim, func(claim *corev1.PersistentVolumeClaim) { // Kubernetes still writes it, to bind it.
+		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, contract.SelectedNode, n.Node)
+	})
 	raw, err := json.Marshal(claim)
 	if err != nil {
 		t.Fatal(err)

@@ -76,9 +76,13 @@ func describe(stage *pavv1.PavStage) string {
 	if c := stage.Spec.Client; c != nil {
 		client = c.Name
 	}
-	return withoutNames(fmt.Sprintf("%s %s %q attempt %d, unstaging attempt %d, staging pod %t, failures %v %v, restaging %t, finalizers %v, %v",
+	expansion := "none"
+	if e := stage.Status.Expansion; e != nil {
+		expansion = fmt.Sprintf("to %s, attempt %d, pod %t, recorded %t, %v, has %s", e.Target.String(), e.Attempt, e.Pod != nil, e.Recorded, e.Failure, stage.Status.Capacity)
+	}
+	return withoutNames(fmt.Sprintf("%s %s %q attempt %d, unstaging attempt %d, staging pod %t, failures %v %v, restaging %t, expansion %s, finalizers %v, %v",
 		stage.Spec.Scope, stage.Status.Phase, client, stage.Status.Attempt, stage.Status.UnstagingAttempt, stage.Status.StagingPod != nil,
-		stage.Status.StagingFailure, stage.Status.UnstagingFailure, stage.Status.Restaging, stage.Finalizers, conditions))
+		stage.Status.StagingFailure, stage.Status.UnstagingFailure, stage.Status.Restaging, expansion, stage.Finalizers, conditions))
 }
 
 // liveOnce takes a volume through its life, and returns what was on the node when two clients had it.
@@ -91,6 +95,7 @@ func (n *node) liveOnce(t *testing.T, v kubelet.Volume) nodeState {
 	n.publish(t, v, reader)
 	n.wantRead(t, v, writer)
 	n.wantRead(t, v, reader)
+	n.expand(t, v, writer, 2<<30)
 	seen := n.state(t, v)
 	n.unpublish(t, v, writer)
 	n.unpublish(t, v, reader)
@@ -114,7 +119,7 @@ const sampled = 2
 
 func killAfterEach(t *testing.T, scope, kind string) {
 	t.Helper()
-	n := newNode(t, workers(t, newDevices(t)), scopes[scope])
+	n := newNode(t, workers(t, newDevices(t)), scopes[scope], growsOnNodes)
 	undisturbed := n.Launch(t, n.agentConfig, 0)
 	v := n.volume(t, kind+"-undisturbed")
 	want := n.liveOnce(t, v)

@@ -30,6 +30,8 @@ func workers(t *testing.T, device *devices) kubelet.Script {
 			code, err = stageByHand(ctx, pod, device)
 		case pavv1.WorkflowUnstaging:
 			code, err = unstageByHand(pod)
+		case pavv1.WorkflowNodeExpansion:
+			code, err = 0, expandByHand(pod)
 		}
 		if err != nil {
 			t.Errorf("pod %s of volume %q: %v", pod.Name, pod.Handle(), err)
@@ -72,6 +74,19 @@ func stageByHand(ctx context.Context, pod *kubelet.Pod, device *devices) (int32,
 	}
 	<-ctx.Done()
 	return 143, nil // as a container that SIGTERM ends
+}
+
+// expandByHand fails unless the volume is there as the staging pod made it.
+func expandByHand(pod *kubelet.Pod) error {
+	if strings.HasPrefix(pod.Handle(), "block") {
+		_, err := os.Lstat(filepath.Join(pod.Pav, "volume"))
+		return err
+	}
+	name, err := os.ReadFile(filepath.Join(pod.Pav, "volume", "name"))
+	if err == nil && string(name) != pod.Handle() {
+		err = fmt.Errorf("the volume is %q", name)
+	}
+	return err
 }
 
 func unstageByHand(pod *kubelet.Pod) (int32, error) {

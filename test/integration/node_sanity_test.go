@@ -35,7 +35,7 @@ func TestNode_Sanity(t *testing.T) {
 	want := readLines(t, skippedSpecs)
 	for _, kind := range []string{"mount", "block"} {
 		t.Run(kind, func(t *testing.T) {
-			n := newNode(t, workers(t, newDevices(t)))
+			n := newNode(t, workers(t, newDevices(t)), growsOnNodes)
 			n.run(t)
 			states, skipped := n.runSanity(t, program, kind)
 			if diff := cmp.Diff(want, skipped); diff != "" {

@@ -99,7 +99,7 @@ func TestControllerToken_WritesPersistentVolumesForClaimsOnly(t *testing.T) {
 	const (
 		ofPav   = "of PavProvisioners only"
 		claims  = "for claims only, and without Secrets"
-		changes = "the reclaim policy, PaV's labels and the provisioner's finalizer"
+		changes = "the reclaim policy, PaV's labels and the provisioner's finalizer of a PersistentVolume, and raise its capacity"
 		storage = `"` + pavv1.StorageLabel + `": "s", "` + pavv1.ProvisionerLabel + `": "policed"`
 	)
 	volume := &corev1.PersistentVolume{
@@ -143,6 +143,8 @@ func TestControllerToken_WritesPersistentVolumesForClaimsOnly(t *testing.T) {
 		{"it adds its finalizer", patching(existing, `[{"op": "add", "path": "/metadata/finalizers/-", "value": "`+pavv1.PVFinalizer+`"}]`), ""},
 		{"it takes Kubernetes' finalizer", patching(existing, `{"metadata": {"finalizers": null}}`), changes},
 		{"it gives it to a claim", patching(existing, `{"spec": {"claimRef": {"namespace": "default", "name": "mine"}}}`), changes},
+		{"it raises the capacity", patching(existing, `{"spec": {"capacity": {"storage": "2Mi"}}}`), ""},
+		{"it lowers the capacity", patching(existing, `{"spec": {"capacity": {"storage": "1Ki"}}}`), changes},
 		{"it changes mount options", patching(existing, `{"spec": {"mountOptions": ["dev"]}}`), changes},
 		{"it changes the class", patching(existing, `{"spec": {"storageClassName": "other"}}`), changes},
 		{"it adds a label", patching(existing, relabel), changes},
@@ -153,6 +155,54 @@ func TestControllerToken_WritesPersistentVolumesForClaimsOnly(t *testing.T) {
 		{"it deletes it", deleting(existing), ""},
 		{"it changes the policy of one of a node's files", patching(node, `{"spec": {"persistentVolumeReclaimPolicy": "Delete"}}`), ofPav},
 		{"it deletes one of a node's files", deleting(node), ofPav},
+	})
+}
+
+func TestControllerToken_WritesTheSizesOfBoundClaimsOnly(t *testing.T) {
+	c := start(t)
+	const sizes, less = "the sizes in the status of a claim that is bound", "less capacity than it had"
+	pv := mustCreate(t, c, &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: "sized"},
+		Spec: corev1.PersistentVolumeSpec{
+			StorageClassName: "nobodys", Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+			AccessModes:                   []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
+			PersistentVolumeSource:        corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "other", VolumeHandle: "sized"}},
+		},
+	})
+	// Else Kubernetes may see the claim first, and look again only when it looks at all claims.
+	exists(t, c, pv, "is available", func(pv *corev1.PersistentVolume) bool { return pv.Status.Phase == corev1.VolumeAvailable })
+	bound := claimOf("nobodys", "sized")
+	bound.Spec.VolumeName = pv.Name
+	bound = mustCreate(t, c, bound)
+	pending := mustCreate(t, c, claimOf("nobodys", "unsized"))
+	t.Cleanup(func() {
+		for _, object := range []client.Object{bound, pending, pv} {
+			mustDeleteLasting(t, c, object)
+		}
+	})
+	exists(t, c, bound, "is bound", func(claim *corev1.PersistentVolumeClaim) bool { return claim.Status.Phase == corev1.ClaimBound })
+	mustPatchStatus(t, c, bound, func(claim *corev1.PersistentVolumeClaim) {
+		claim.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: "example.org/a", Status: corev1.ConditionTrue}}
+	})
+	const resizing = `{"type": "Resizing", "status": "True"}, {"type": "ControllerResizeError", "status": "True", "message": "m"}, {"type": "FileSystemResizePending", "status": "True"}`
+	const other = `{"type": "example.org/a", "status": "True", "lastProbeTime": null, "lastTransitionTime": null}`
+	try(t, stolenController(t, c), []attempt{
+		{"it says that the volume grows", patching(bound, `{"status": {"allocatedResources": {"storage": "2Gi"}, "allocatedResourceStatuses": {"storage": "ControllerResizeInProgress"}}}`, "status"), ""},
+		{"it says that a node is to act", patching(bound, `{"status": {"allocatedResources": {"storage": "2Gi"}, "allocatedResourceStatuses": {"storage": "NodeResizePending"}}}`, "status"), ""},
+		{"it says that a node is to make it smaller", patching(bound, `{"status": {"allocatedResources": {"storage": "1Ki"}, "allocatedResourceStatuses": {"storage": "NodeResizePending"}}}`, "status"), "less available than a claim has"},
+		{"it says what only kubelet knows", patching(bound, `{"status": {"allocatedResourceStatuses": {"storage": "NodeResizeInfeasible"}}}`, "status"), "only that its volume grows"},
+		{"it says how it grows", patching(bound, `{"status": {"conditions": [`+other+`, `+resizing+`]}}`, "status"), ""},
+		{"it says that it has grown", patching(bound, `{"status": {"capacity": {"storage": "2Gi"}}}`, "status"), ""},
+		{"it says that it has shrunk", patching(bound, `{"status": {"capacity": {"storage": "1Mi"}}}`, "status"), less},
+		{"it removes the capacity", patching(bound, `{"status": {"capacity": null}}`, "status"), less},
+		{"it removes another condition", patching(bound, `{"status": {"conditions": null}}`, "status"), sizes},
+		{"it adds another condition", patching(bound, `{"status": {"conditions": [`+other+`, {"type": "Ready", "status": "True"}]}}`, "status"), sizes},
+		{"it changes the phase", patching(bound, `{"status": {"phase": "Lost"}}`, "status"), sizes},
+		{"it binds a claim", patching(pending, `{"status": {"phase": "Bound"}}`, "status"), sizes},
+		{"it changes a claim that is not bound", patching(pending, `{"status": {"capacity": {"storage": "2Gi"}}}`, "status"), sizes},
+		{"it changes access modes", patching(bound, `{"status": {"accessModes": ["ReadWriteMany"]}}`, "status"), sizes},
+		{"it labels the claim", patching(bound, relabel, "status"), sizes},
 	})
 }
 

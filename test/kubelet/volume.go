@@ -115,6 +115,17 @@ func (k *Kubelet) Unstage(ctx context.Context, v Volume) error {
 	return err
 }
 
+// Expand calls NodeExpandVolume for a client that has the volume.
+func (k *Kubelet) Expand(ctx context.Context, v Volume, c Client, capacity int64) error {
+	return k.call(ctx, v.Driver, func(ctx context.Context, node csi.NodeClient) error {
+		_, err := node.NodeExpandVolume(ctx, &csi.NodeExpandVolumeRequest{
+			VolumeId: v.Handle, VolumePath: k.Target(v, c), StagingTargetPath: k.StagingPath(v),
+			CapacityRange: &csi.CapacityRange{RequiredBytes: capacity}, VolumeCapability: capability(v),
+		})
+		return err
+	})
+}
+
 // removeEmpty removes a directory and its parents, as long as they are empty, but neither top nor its children.
 func removeEmpty(path, top string) {
 	for filepath.Dir(path) != top && os.Remove(path) == nil {

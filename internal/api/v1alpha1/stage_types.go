@@ -3,6 +3,7 @@ package v1alpha1
 import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -164,6 +165,31 @@ type StageClient struct {
 	Target string `json:"target"`
 }
 
+// StageExpansion is the expansion of a staged volume on its node.
+type StageExpansion struct {
+	// target is the capacity that the volume is to have on the node.
+	Target resource.Quantity `json:"target"`
+
+	// attempt is the number of the current attempt to reach any target, from 1.
+	Attempt int32 `json:"attempt"`
+
+	// pod is the last node expansion pod, recorded before it is created.
+	// +optional
+	Pod *PodReference `json:"pod,omitempty"`
+
+	// began is when the pod was recorded, by the clock of the node: it has written no file in /pav that is older.
+	// +optional
+	Began *metav1.MicroTime `json:"began,omitempty"`
+
+	// recorded says that the outcome of the pod is recorded: in failure, or in the capacity of the status.
+	// +optional
+	Recorded bool `json:"recorded,omitempty"`
+
+	// failure is why the last attempt failed. Kubelet decides when the next one begins.
+	// +optional
+	Failure *WorkflowFailure `json:"failure,omitempty"`
+}
+
 // PavStageStatus is the state of a stage.
 type PavStageStatus struct {
 	// phase is the phase of the stage.
@@ -208,6 +234,14 @@ type PavStageStatus struct {
 	// +optional
 	Restaging bool `json:"restaging,omitempty"`
 
+	// capacity is the capacity that the last expansion on the node has made available; absent if there was none.
+	// +optional
+	Capacity *resource.Quantity `json:"capacity,omitempty"`
+
+	// expansion is the last expansion of the volume on the node.
+	// +optional
+	Expansion *StageExpansion `json:"expansion,omitempty"`
+
 	// stagingFailure is why staging failed. If it is set, unstaging ends in the phase Failed.
 	// +optional
 	StagingFailure *WorkflowFailure `json:"stagingFailure,omitempty"`
@@ -231,4 +265,12 @@ type PavStageStatus struct {
 	// that each retry counts once.
 	// +optional
 	LastHandledRetry string `json:"lastHandledRetry,omitempty"`
+}
+
+// ExpansionPod returns the node expansion pod whose outcome is not recorded yet, or nil.
+func (s *PavStageStatus) ExpansionPod() *PodReference {
+	if s.Expansion == nil || s.Expansion.Recorded {
+		return nil
+	}
+	return s.Expansion.Pod
 }

@@ -30,9 +30,9 @@ const (
 	VolumeRetained VolumePhase = "Retained"
 )
 
-// VolumeStep is the current step of a volume in the phases Pending and Deleting.
+// VolumeStep is the current step of a volume in the phases Pending and Deleting, and of one that grows.
 //
-// +kubebuilder:validation:Enum=Validating;Creating;Reverting;Deleting;Deleted
+// +kubebuilder:validation:Enum=Validating;Creating;Reverting;Expanding;Deleting;Deleted
 type VolumeStep string
 
 // The steps. An empty step means that no attempt has begun.
@@ -46,6 +46,10 @@ const (
 	// StepReverting means that creation has failed, or the volume is not needed any more, and that the deletion pod
 	// reverts the creation.
 	StepReverting VolumeStep = "Reverting"
+
+	// StepExpanding means that the expansion pod of a volume runs, or is about to. The phase is Ready, or the volume is
+	// deleted after the end of the pod.
+	StepExpanding VolumeStep = "Expanding"
 
 	// StepDeleting means that the deletion pod deletes the storage of a volume that was created.
 	StepDeleting VolumeStep = "Deleting"
@@ -65,6 +69,10 @@ const VolumeProvisioned = "Provisioned"
 // VolumeDeleted is the condition type of a PavVolume that is false, with the reason, while its deletion is in
 // progress or cannot continue.
 const VolumeDeleted = "Deleted"
+
+// VolumeExpanded is the condition type of a PavVolume that is false, with the reason, while its claim requests more than the
+// volume has. A volume that need not grow has no such condition.
+const VolumeExpanded = "Expanded"
 
 // PavVolume is the record of a dynamically provisioned volume. It has the name of the PersistentVolume, pvc-<uid of
 // the claim>, and is written before any effect.
@@ -151,7 +159,7 @@ type PavVolumeStatus struct {
 	// +optional
 	Phase VolumePhase `json:"phase,omitempty"`
 
-	// step is the current step, in the phases Pending and Deleting.
+	// step is the current step, in the phases Pending and Deleting, and while an expansion pod runs.
 	// +optional
 	Step VolumeStep `json:"step,omitempty"`
 
@@ -163,6 +171,11 @@ type PavVolumeStatus struct {
 	// attempt is the number of the current or last attempt to provision the volume, from 1.
 	// +optional
 	Attempt int32 `json:"attempt,omitempty"`
+
+	// attemptGeneration is the generation of the spec when that attempt began. If it is another one now, the claim or the reclaim
+	// policy has changed.
+	// +optional
+	AttemptGeneration int64 `json:"attemptGeneration,omitempty"`
 
 	// deletionAttempt is the number of the current or last attempt to delete the storage, or to revert its creation,
 	// from 1. A successful attempt resets it.
@@ -230,6 +243,16 @@ type PavVolumeStatus struct {
 	// +optional
 	Capacity *resource.Quantity `json:"capacity,omitempty"`
 
+	// expansion is the expansion of the volume that is in progress, or has failed. It is recorded before any effect, and
+	// removed when the volume has the capacity, or the claim does not request it any more.
+	// +optional
+	Expansion *VolumeExpansionRecord `json:"expansion,omitempty"`
+
+	// nodesAskedTime is when nodes were last asked again to make the capacity available, after one had said that this is
+	// infeasible.
+	// +optional
+	NodesAskedTime *metav1.Time `json:"nodesAskedTime,omitempty"`
+
 	// accessibleTopology are the labels of the nodes from which the volume can be used, any of them; empty for all
 	// nodes.
 	// +optional
@@ -255,7 +278,7 @@ type PavVolumeStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions are Provisioned and Deleted.
+	// conditions are Provisioned, Expanded and Deleted.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -270,6 +293,38 @@ type PavVolumeStatus struct {
 	// that each retry counts once.
 	// +optional
 	LastHandledRetry string `json:"lastHandledRetry,omitempty"`
+}
+
+// VolumeExpansionRecord is an expansion that is in progress, or has failed.
+type VolumeExpansionRecord struct {
+	// target is the capacity that the volume is to have at least. It is what the claim requests, but does not change while it is
+	// not known what the last pod has done.
+	Target resource.Quantity `json:"target"`
+
+	// capacity is the value of volumeExpansion.capacity; absent if the expansion pod may choose the capacity.
+	// +optional
+	Capacity *resource.Quantity `json:"capacity,omitempty"`
+
+	// attempt is the number of the current or last attempt, from 1.
+	Attempt int32 `json:"attempt"`
+
+	// failure is why the last attempt failed.
+	// +optional
+	Failure *WorkflowFailure `json:"failure,omitempty"`
+
+	// uncertain says that it is not known what the last pod has done, as it was removed by force, deleted or evicted: the next
+	// attempt has the same target.
+	// +optional
+	Uncertain bool `json:"uncertain,omitempty"`
+
+	// stagedOn are the nodes that had the volume staged when the current attempt began.
+	// +optional
+	// +listType=atomic
+	StagedOn []string `json:"stagedOn,omitempty"`
+
+	// offline says that the volume is to grow, or grows, while no node has it staged: no node begins to stage it meanwhile.
+	// +optional
+	Offline bool `json:"offline,omitempty"`
 }
 
 // StorageConflict is storage that a creation pod named although another object uses it.

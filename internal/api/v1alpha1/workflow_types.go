@@ -66,6 +66,9 @@ const (
 	// FailurePodStopped means that PaV deleted the pod, as a retry was requested. The next attempt does not wait.
 	FailurePodStopped FailureReason = "PodStopped"
 
+	// FailureInfeasible means that the pod failed and left /pav/infeasible: it has changed nothing, and would fail again.
+	FailureInfeasible FailureReason = "Infeasible"
+
 	// FailureOutputInvalid means that what the pod left in /pav is missing or invalid.
 	FailureOutputInvalid FailureReason = "OutputInvalid"
 
@@ -93,10 +96,10 @@ const (
 
 // WorkflowFailure is the failure of a workflow.
 type WorkflowFailure struct {
-	// workflow is validate, create, delete, stage or unstage.
+	// workflow is validate, create, expand, delete, stage, grow or unstage.
 	Workflow string `json:"workflow"`
 
-	// reason is the kind of the failure: PodFailed, PodRemoved, PodStopped, OutputInvalid, HandleInUse, HandleUnknown, Refused,
+	// reason is the kind of the failure: PodFailed, PodRemoved, PodStopped, Infeasible, OutputInvalid, HandleInUse, HandleUnknown, Refused,
 	// NamespaceNotOpen, QuotaExceeded, PodSecurity or PodRefused. There may be more in later versions.
 	// +optional
 	Reason FailureReason `json:"reason,omitempty"`

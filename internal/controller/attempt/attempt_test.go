@@ -259,6 +259,39 @@ func TestFailure_OfAPodStoppedByARetry_IsNoneOfTheScript(t *testing.T) {
 	}
 }
 
+// The promise of a pod that it has changed nothing is believed only of a pod that failed by itself, and named no storage.
+func TestFailure_OfAPodThatCallsItInfeasible(t *testing.T) {
+	failed := ended(corev1.PodFailed, 9)
+	evicted := func(pod *corev1.Pod) { pod.Status.Reason = "Evicted" }
+	killed := func(pod *corev1.Pod) { pod.Status.ContainerStatuses[0].State.Terminated.Reason = "OOMKilled" }
+	for name, test := range map[string]struct {
+		changes []func(*corev1.Pod)
+		want    pavv1.FailureReason
+		message string
+	}{
+		"with a reason":              {[]func(*corev1.Pod){reports(`{"infeasible": "too large"}`)}, pavv1.FailureInfeasible, ": too large; see"},
+		"without one":                {[]func(*corev1.Pod){reports(`{"infeasible": ""}`)}, pavv1.FailureInfeasible, "; see"},
+		"without one, and an error":  {[]func(*corev1.Pod){reports(`{"infeasible": "", "error": "why"}`)}, pavv1.FailureInfeasible, ": why; see"},
+		"with a reason and an error": {[]func(*corev1.Pod){reports(`{"infeasible": "too large", "error": "why"}`)}, pavv1.FailureInfeasible, ": too large; why; see"},
+		"the same text in both":      {[]func(*corev1.Pod){reports(`{"infeasible": "why", "error": "why"}`)}, pavv1.FailureInfeasible, ": why; see"},
+		"no such file":               {[]func(*corev1.Pod){reports(`{"error": "why"}`)}, pavv1.FailurePodFailed, ": why; see"},
+		"not reported":               {nil, pavv1.FailurePodFailed, ""},
+		"no JSON":                    {[]func(*corev1.Pod){reports(`infeasible`)}, pavv1.FailurePodFailed, ""},
+		"it named storage":           {[]func(*corev1.Pod){reports(`{"infeasible": "why", "handle": "h"}`)}, pavv1.FailurePodFailed, ""},
+		"it was ready before":        {[]func(*corev1.Pod){reports(`{"infeasible": "why", "ready": true}`)}, pavv1.FailurePodFailed, ""},
+		"it was evicted":             {[]func(*corev1.Pod){reports(`{"infeasible": "why"}`), evicted}, pavv1.FailurePodFailed, ""},
+		"it was killed":              {[]func(*corev1.Pod){reports(`{"infeasible": "why"}`), killed}, pavv1.FailurePodFailed, ""},
+		"it was deleted":             {[]func(*corev1.Pod){reports(`{"infeasible": "why"}`), deleted(1, 0)}, pavv1.FailurePodFailed, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := intended().pod(20, append([]func(*corev1.Pod){failed}, test.changes...)...).Failure("create")
+			if got.Reason != test.want || !strings.Contains(got.Message, test.message) {
+				t.Errorf("got %s, %q; want %s, %q", got.Reason, got.Message, test.want, test.message)
+			}
+		})
+	}
+}
+
 func TestIsKept(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "failed"}}
 	failure := &pavv1.WorkflowFailure{PodNamespace: "ns", PodName: "failed"}

@@ -21,10 +21,20 @@ func (a Attempt) Failure(kind string) *pavv1.WorkflowFailure {
 		}
 	}
 	failure := failureOf(kind, pod, errorText(pod))
-	if a.Retried && pod.DeletionTimestamp != nil {
+	switch {
+	case a.Retried && pod.DeletionTimestamp != nil:
 		failure.Reason = pavv1.FailurePodStopped
+	case IsInfeasible(pod):
+		failure.Reason = pavv1.FailureInfeasible
 	}
 	return failure
+}
+
+// IsInfeasible reports whether a pod failed by itself and promised, by /pav/infeasible, that it had changed nothing. A pod
+// that was stopped may have been about to break the promise, and one that named its storage has broken it.
+func IsInfeasible(pod *corev1.Pod) bool {
+	result, err := workflow.ResultOf(pod)
+	return err == nil && result != nil && result.Infeasible != nil && result.Handle == "" && !result.Ready && workflow.FailedByItself(pod)
 }
 
 // failureOf returns the failure of a pod that wrote a text to /pav/error, as it is recorded.
@@ -54,12 +64,19 @@ func LateFailure(pods []corev1.Pod, recorded ...*pavv1.WorkflowFailure) *pavv1.W
 	return nil
 }
 
-// errorText returns the text that a pod wrote to /pav/error, as far as its node has reported it, or "".
+// errorText returns the texts that a pod wrote to /pav/infeasible and /pav/error, as far as its node has reported them, or "".
 func errorText(pod *corev1.Pod) string {
-	if result, err := workflow.ResultOf(pod); err == nil && result != nil {
+	result, err := workflow.ResultOf(pod)
+	switch {
+	case err != nil || result == nil:
+		return ""
+	case result.Infeasible == nil || *result.Infeasible == "" || *result.Infeasible == result.Error:
 		return result.Error
+	case result.Error == "":
+		return *result.Infeasible
+	default:
+		return *result.Infeasible + "; " + result.Error
 	}
-	return ""
 }
 
 // HasEndedWithin reports whether the last container of a pod ended less than a duration ago, by a clock that may

@@ -76,7 +76,7 @@ func (r *Reconciler) readLive(ctx context.Context, o snapshot) (live snapshot, r
 
 // warnOfExpansion reports on the claim that PaV does not support the expansion that the class allows.
 func (r *Reconciler) warnOfExpansion(o snapshot) {
-	if grow := o.class.AllowVolumeExpansion; grow != nil && *grow {
+	if grow := o.class.AllowVolumeExpansion; grow != nil && *grow && o.provisioner.Spec.VolumeExpansion == nil {
 		r.Events.Eventf(o.claim, corev1.EventTypeWarning, protocol.VolumeExpansionUnsupported,
 			"allowVolumeExpansion of StorageClass %q is true, but volumes of PavProvisioner %q cannot grow: request what is needed now", o.class.Name, o.provisioner.Name)
 	}

@@ -96,14 +96,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 // where one has the labels, they find no other without. So no newer one may have them before an older one has.
 func (r *Reconciler) labelAll(ctx context.Context, storage string) error {
 	pvs := &corev1.PersistentVolumeList{}
-	if err := r.Client.List(ctx, pvs, client.MatchingFields{reconcile.PVsByStorage: storage}); err != nil {
+	if err := r.Client.List(ctx, pvs, client.MatchingFields{reconcile.PVsByStorage: reconcile.Bucket(storage)}); err != nil {
 		return fmt.Errorf("looking PersistentVolumes up: %w", err)
 	}
 	slices.SortFunc(pvs.Items, func(a, b corev1.PersistentVolume) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
 	for i := range pvs.Items {
-		if reconcile.IsLabelled(&pvs.Items[i]) {
+		if pv := &pvs.Items[i]; reconcile.IsLabelled(pv) || !slices.Contains(reconcile.StoragesOf(pv), storage) {
 			continue
 		}
 		if err := r.label(ctx, &pvs.Items[i]); err != nil {

@@ -3,6 +3,7 @@ package label
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -10,24 +11,27 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/reconcile"
+	"github.com/albertofaria/pav/internal/reconcile/reconciletest"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// indexer adds the indexes to a client.
-type indexer struct{ *fake.ClientBuilder }
-
-func (i indexer) IndexField(_ context.Context, object client.Object, field string, extract client.IndexerFunc) error {
-	i.WithIndex(object, field, extract)
-	return nil
+// beside returns another handle that the index has in the same bucket.
+func beside(t *testing.T, driver, handle string) string {
+	t.Helper()
+	for i := range 100_000 {
+		if other := fmt.Sprintf("h%d", i); reconcile.Bucket(reconcile.Storage(driver, other)) == reconcile.Bucket(reconcile.Storage(driver, handle)) {
+			return other
+		}
+	}
+	t.Fatal("no other handle is in the bucket")
+	return ""
 }
 
 var begin = time.Unix(1000, 0)
@@ -51,14 +55,10 @@ func provisionerOf(name string, accepted metav1.ConditionStatus) *pavv1.PavProvi
 // Where one of two PersistentVolumes of a storage has the labels, node agents do not see the other without: it must be the
 // newer one.
 func TestReconcile_LabelsAllOfAStorage_TheOldestFirst(t *testing.T) {
-	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), pavv1.AddToScheme(scheme)); err != nil {
-		t.Fatal(err)
-	}
 	right := workflow.VolumeLabels("demo", "h")
 	volumes := []client.Object{
 		pvOf("a-new", "demo", "h", time.Minute, nil), pvOf("b-old", "demo", "h", time.Hour, map[string]string{pavv1.StorageLabel: "wrong"}),
-		pvOf("c-oldest", "demo", "h", 2*time.Hour, right), pvOf("d-newest", "demo", "h", 0, nil), pvOf("other", "demo", "x", 3*time.Hour, nil),
+		pvOf("c-oldest", "demo", "h", 2*time.Hour, right), pvOf("d-newest", "demo", "h", 0, nil), pvOf("other", "demo", beside(t, "demo", "h"), 3*time.Hour, nil),
 		pvOf("refused", "refused", "h", 0, nil), pvOf("unjudged", "unjudged", "h", 0, nil), pvOf("foreign", "foreign", "h", 0, nil),
 		provisionerOf("demo", metav1.ConditionTrue), provisionerOf("refused", metav1.ConditionFalse), provisionerOf("unjudged", ""),
 	}
@@ -77,12 +77,8 @@ func TestReconcile_LabelsAllOfAStorage_TheOldestFirst(t *testing.T) {
 		"another driver":         {"foreign", "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(volumes...)
-			if err := reconcile.RegisterIndexes(t.Context(), indexer{builder}); err != nil {
-				t.Fatal(err)
-			}
 			var got []string
-			kube := interceptor.NewClient(builder.Build(), interceptor.Funcs{
+			kube := interceptor.NewClient(reconciletest.Client(t, volumes...), interceptor.Funcs{
 				Patch: func(ctx context.Context, w client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
 					if o.GetName() == test.fails {
 						return errors.New("refused")

@@ -78,7 +78,7 @@ var countChanges = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 func isFailing(object client.Object) bool {
 	switch o := object.(type) {
 	case *pavv1.PavVolume:
-		return o.Status.Phase != pavv1.VolumeRetained && (o.Status.Failure != nil || o.Status.DeletionFailure != nil)
+		return o.Status.Phase != pavv1.VolumeRetained && len(o.Status.Failures()) > 0
 	case *pavv1.PavStage:
 		return o.Status.StagingFailure != nil || o.Status.UnstagingFailure != nil ||
 			meta.IsStatusConditionTrue(o.Status.Conditions, pavv1.StageDegraded)

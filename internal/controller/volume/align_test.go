@@ -9,6 +9,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/reconcile"
+	"github.com/albertofaria/pav/internal/reconcile/reconciletest"
 )
 
 func TestAlignment(t *testing.T) {
@@ -65,8 +66,8 @@ func TestAlign_ToDelete_AsksTheAPIServer(t *testing.T) {
 	if got := alignment(cached); got.policy != deletePolicy {
 		t.Fatalf("the alignment is %+v", got)
 	}
-	behind := newCache(t, cached.volume, cached.pv)
-	r := &Reconciler{Client: behind, Live: newCache(t, cached.volume)}
+	behind := reconciletest.Client(t, cached.volume, cached.pv)
+	r := &Reconciler{Client: behind, Live: reconciletest.Client(t, cached.volume)}
 	if err := r.align(t.Context(), cached, decision{}); !errors.Is(err, reconcile.ErrStale) {
 		t.Errorf("got %v, want %v", err, reconcile.ErrStale)
 	}
@@ -83,8 +84,8 @@ func TestAlign_OfADeletedVolume_AsksTheAPIServer(t *testing.T) {
 	cached := in(pavv1.VolumeRetained, corev1.VolumeReleased, retainPolicy).with(held).deleted().o
 	live := cached.pv.DeepCopy()
 	live.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
-	behind := newCache(t, cached.volume)
-	r := &Reconciler{Client: behind, Live: newCache(t, live)}
+	behind := reconciletest.Client(t, cached.volume)
+	r := &Reconciler{Client: behind, Live: reconciletest.Client(t, live)}
 	if err := r.align(t.Context(), cached, decision{}); !errors.Is(err, reconcile.ErrStale) {
 		t.Errorf("got %v, want %v", err, reconcile.ErrStale)
 	}

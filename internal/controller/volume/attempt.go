@@ -60,7 +60,7 @@ func nothing(*pavv1.PavVolumeStatus) {}
 // beginning records a new attempt. Claim is the claim that it validates, or nil to keep the recorded one.
 func beginning(o snapshot, claim *apiextensionsv1.JSON) change {
 	return func(status *pavv1.PavVolumeStatus) {
-		status.Phase, status.RecordUID = pavv1.VolumePending, o.volume.UID
+		status.Phase, status.RecordUID, status.AttemptGeneration = pavv1.VolumePending, o.volume.UID, o.volume.Generation
 		status.Attempt++
 		status.LastHandledRetry = o.volume.Annotations[pavv1.RetryAnnotation]
 		status.Definition = definitionOf(o.provisioner)

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
@@ -78,6 +80,10 @@ type Reconciler struct {
 	// rejections delays the next write of a PersistentVolume that the API server rejected.
 	rejections workqueue.TypedRateLimiter[string]
 
+	// dropsSizes says that the API server has dropped what was written of an expansion to a claim's status: Kubernetes has
+	// these fields by default since 1.32.
+	dropsSizes atomic.Bool
+
 	mu      sync.Mutex
 	adopted bool // whether the queue has the pods of earlier agents
 }
@@ -122,7 +128,7 @@ func (r *Reconciler) keys(name types.NamespacedName) []any {
 	return []any{observability.Claim, claimKey(volume).String(), observability.Provisioner, volume.Spec.Provisioner}
 }
 
-// PodCounts returns the counts of validation, creation and deletion pods, by provisioner.
+// PodCounts returns the counts of validation, creation, expansion and deletion pods, by provisioner.
 func (r *Reconciler) PodCounts() map[string]queue.Counts { return r.slots.All() }
 
 // moreThanConditions passes all updates except those of conditions: a report of the reconciler itself needs no pass.
@@ -213,7 +219,9 @@ func (r *Reconciler) unsettled(ctx context.Context, object client.Object) []ctrl
 	}
 	var requests []ctrl.Request
 	for i := range volumes.Items {
-		if phase := volumes.Items[i].Status.Phase; phase != pavv1.VolumeReady && phase != pavv1.VolumeRetained {
+		status := &volumes.Items[i].Status
+		settled := (status.Phase == pavv1.VolumeReady || status.Phase == pavv1.VolumeRetained) && meta.FindStatusCondition(status.Conditions, pavv1.VolumeExpanded) == nil
+		if !settled {
 			requests = append(requests, named(volumes.Items[i].Name)...)
 		}
 	}
@@ -312,9 +320,17 @@ var acts = map[step]func(*Reconciler, context.Context, snapshot, decision) error
 	stepRecordConflict: (*Reconciler).recordConflict,
 	stepAbandon:        (*Reconciler).abandon,
 
-	stepReturnNode:   (*Reconciler).returnNode,
-	stepWritePV:      (*Reconciler).writePV,
-	stepMarkReady:    (*Reconciler).markReady,
+	stepReturnNode: (*Reconciler).returnNode,
+	stepWritePV:    (*Reconciler).writePV,
+	stepMarkReady:  (*Reconciler).markReady,
+
+	stepExpand:         (*Reconciler).expand,
+	stepHold:           (*Reconciler).hold,
+	stepRecordExpanded: (*Reconciler).recordExpanded,
+	stepEndExpansion:   (*Reconciler).endExpansion,
+	stepGrowPV:         (*Reconciler).growPV,
+	stepShowSize:       (*Reconciler).showSize,
+
 	stepMarkDeleting: (*Reconciler).markDeleting,
 	stepDelete:       (*Reconciler).delete,
 	stepMarkDeleted:  (*Reconciler).markDeleted,

@@ -81,6 +81,24 @@ const (
 	// stepMarkReady: record that the PersistentVolume exists.
 	stepMarkReady step = "MarkReady"
 
+	// stepHold: record that the volume is to grow while no node has it staged, so that no node stages it.
+	stepHold step = "Hold"
+
+	// stepExpand: begin an attempt to expand the volume: record the capacity that it is to have, and the expansion pod.
+	stepExpand step = "Expand"
+
+	// stepRecordExpanded: the expansion pod has succeeded; record the capacity.
+	stepRecordExpanded step = "RecordExpanded"
+
+	// stepEndExpansion: the claim does not request more any more; remove the record of the expansion.
+	stepEndExpansion step = "EndExpansion"
+
+	// stepGrowPV: write the capacity of the volume to the PersistentVolume.
+	stepGrowPV step = "GrowPV"
+
+	// stepShowSize: write to the status of the claim how large the volume is, and that it grows.
+	stepShowSize step = "ShowSize"
+
 	// stepMarkDeleting: record that the storage will be deleted, before any deletion pod runs.
 	stepMarkDeleting step = "MarkDeleting"
 
@@ -107,12 +125,14 @@ const (
 func (s step) keepsTurn() bool { return s == stepRunPod || s == stepRecordLateMessage }
 
 // begins reports whether a step begins an attempt.
-func (s step) begins() bool { return s == stepBegin || s == stepRefuse || s == stepDelete }
+func (s step) begins() bool {
+	return s == stepBegin || s == stepRefuse || s == stepDelete || s == stepExpand
+}
 
 // afterAllPods reports whether a step is taken only after all other pods of the volume have ended: it creates a pod, records
 // one that is to be created, or deletes the record.
 func (s step) afterAllPods() bool {
-	return s == stepBegin || s == stepCreate || s == stepRunPod || s == stepDelete || s == stepForget
+	return s == stepBegin || s == stepCreate || s == stepRunPod || s == stepDelete || s == stepExpand || s == stepForget
 }
 
 // needsWhole reports whether a step needs the PavVolume as the API server has it: templates see its copies of the
@@ -152,6 +172,8 @@ var volumeTable = table{
 	{"the UID of the pod is not recorded", func(o snapshot) bool { return o.attempt().IsUnrecorded() }, to(stepRecordPod)},
 	{"the error text of a failed pod is not recorded", func(o snapshot) bool { return o.lateFailure() != nil }, to(stepRecordLateMessage)},
 	{"the creation pod that created /pav/ready has ended", snapshot.creationEnded, to(stepEndCreation)},
+	// Nothing else is done to the storage before the pod has ended.
+	{"an expansion pod is recorded", snapshot.expanding, expansionPodTable.decide},
 	{"no creation pod can have found the deleted storage", snapshot.releasable, to(stepRelease)},
 	{"the record of a volume that is not provisioned was restored", func(o snapshot) bool { return o.restoredPending() && !o.deleting() }, func(o snapshot) decision {
 		return waiting(pavv1.VolumeProvisioned, "Restored", o.pendingText(), true)
@@ -174,7 +196,7 @@ var withPVTable = table{
 	{"the PavVolume of a volume in use is deleted", inUse(func(o snapshot) bool { return o.deleting() && o.volume.Status.Phase == pavv1.VolumeReady }), func(o snapshot) decision {
 		return waitingToDelete("InUse", fmt.Sprintf("PersistentVolume %q is still in use: delete its claim", o.pv.Name), true)
 	}},
-	{"the volume is in use", inUse(always), to(stepDone)},
+	{"the volume is in use", inUse(always), expansionTable.decide},
 	{"the volume is released, with reclaim policy Delete", func(o snapshot) bool { return policyOf(o.ownPV()) == corev1.PersistentVolumeReclaimDelete }, deletionTable.decide},
 	{"the volume is deleted after its PavVolume", func(o snapshot) bool { return o.reclaimed(o.ownPV()) }, to(stepDone)},
 	{"the volume is released, with reclaim policy Retain", func(o snapshot) bool { return !o.retained() }, to(stepRetain)},

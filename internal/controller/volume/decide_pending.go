@@ -139,7 +139,7 @@ func (o snapshot) creating() bool { return o.volume.Status.Step == pavv1.StepCre
 
 // mayHaveCreated reports whether the recorded pod, which is over, may have created storage.
 func (o snapshot) mayHaveCreated() bool {
-	return o.creating() && (o.progress() != attempt.Failed || !attempt.WasNeverBound(o.pod()))
+	return o.creating() && (o.progress() != attempt.Failed || !attempt.WasNeverBound(o.pod()) && !attempt.IsInfeasible(o.pod()))
 }
 
 // isShared reports whether the handle is known, and other objects use its storage.
@@ -180,13 +180,29 @@ func provisioningBackoff(o snapshot) time.Duration {
 	if o.edited() {
 		return 0
 	}
+	if status.Failure.Reason == pavv1.FailureInfeasible && o.requestChanged() {
+		return o.retryIn(status.Attempt, asOfAnotherRequest(status.Failure))
+	}
 	return o.retryIn(status.Attempt, status.Failure)
+}
+
+// requestChanged reports whether the claim has changed since the last attempt began, or the scheduler has selected another node.
+func (o snapshot) requestChanged() bool {
+	return o.volume.Generation != o.volume.Status.AttemptGeneration || o.selectedNode != o.volume.Status.SelectedNode
 }
 
 // edited reports whether the definition has changed since the last attempt.
 func (o snapshot) edited() bool {
 	d := o.volume.Status.Definition
 	return d != nil && (d.UID != o.provisioner.UID || d.Generation != o.provisioner.Generation)
+}
+
+// asOfAnotherRequest returns a failure that was infeasible as one that says nothing about the present request: its delay is the
+// usual one.
+func asOfAnotherRequest(infeasible *pavv1.WorkflowFailure) *pavv1.WorkflowFailure {
+	failure := *infeasible
+	failure.Reason = pavv1.FailurePodFailed
+	return &failure
 }
 
 // retryIn returns how long to wait after the failure of an attempt; 0 if a retry was requested after it.

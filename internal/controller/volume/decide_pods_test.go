@@ -96,6 +96,11 @@ func ended(phase corev1.PodPhase, seconds int) func(*corev1.Pod) {
 
 func reported(pod *corev1.Pod) { pod.Annotations = map[string]string{pavv1.ResultAnnotation: "{}"} }
 
+// infeasible makes a pod promise that it has changed nothing.
+func infeasible(pod *corev1.Pod) {
+	pod.Annotations = map[string]string{pavv1.ResultAnnotation: `{"infeasible": "too large"}`}
+}
+
 func runs(pod *corev1.Pod) {
 	pod.Status.Phase = corev1.PodRunning
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
@@ -209,6 +214,9 @@ func TestDecideWithPods(t *testing.T) {
 		"creation pod succeeded: record the volume":                                          {state: at(creating).pod(9, ended(succeeded, 1), reported), want: stepRecordCreated},
 		"creation pod succeeded, claim gone: revert":                                         {state: at(creating).with(unclaimed).pod(9, ended(succeeded, 1), reported), want: stepRevert},
 		"creation pod failed: record it":                                                     {state: at(creating).pod(9, ended(failed, 1), reported), want: stepRecordFailure},
+		"creation pod failed, says that it created nothing, claim gone: drop it":             {state: at(creating).with(unclaimed).pod(9, ended(failed, 1), infeasible), want: stepDropPod},
+		"creation pod evicted, says that it created nothing, claim gone: revert":             {state: at(creating).with(unclaimed).pod(9, ended(failed, 1), infeasible, func(pod *corev1.Pod) { pod.Status.Reason = "Evicted" }), want: stepRevert},
+		"creation pod succeeded, says that it created nothing, claim gone: revert":           {state: at(creating).with(unclaimed).pod(9, ended(succeeded, 1), infeasible), want: stepRevert},
 		"creation pod failed, claim gone: revert":                                            {state: at(creating).with(unclaimed).pod(9, ended(failed, 1), reported), want: stepRevert},
 		"creation pod was deleted: record the failure":                                       {state: at(creating).pod(9, ended(succeeded, 1), reported, deletedAgo(3)), want: stepRecordFailure},
 		"creation pod deleted before it was bound: record the failure":                       {state: at(creating).pod(9, unbound, deletedAgo(3)), want: stepRecordFailure},
@@ -268,6 +276,11 @@ func TestDecideAfterFailures(t *testing.T) {
 		return s
 	}
 	edited := func(o *snapshot) { o.provisioner.Generation++ }
+	isInfeasible := func(o *snapshot) {
+		o.volume.Generation, o.volume.Status.AttemptGeneration = 5, 5
+		o.volume.Status.Failure.Reason = pavv1.FailureInfeasible
+	}
+	claimChanged := func(o *snapshot) { o.volume.Generation++ }
 	made := recorded().with(func(o *snapshot) { o.volume.Status.Plan = &pavv1.VolumePlan{} })
 	tests := map[string]struct {
 		state *state
@@ -277,6 +290,14 @@ func TestDecideAfterFailures(t *testing.T) {
 		"first attempt failed: wait one second":                              {state: failedAt(1, "create", 0), want: stepDone, after: time.Second},
 		"fourth attempt failed: wait eight seconds":                          {state: failedAt(4, "create", 3), want: stepDone, after: 5 * time.Second},
 		"many attempts failed: wait at most five minutes":                    {state: failedAt(400, "create", 0), want: stepDone, after: 5 * time.Minute},
+		"infeasible: wait ten minutes":                                       {state: failedAt(1, "create", 1).with(isInfeasible), want: stepDone, after: 599 * time.Second},
+		"infeasible, ten minutes are over: begin":                            {state: failedAt(1, "create", 600).with(isInfeasible), want: stepBegin},
+		"infeasible, definition edited: begin at once":                       {state: failedAt(1, "create", 0).with(isInfeasible).with(edited), want: stepBegin},
+		"infeasible, claim changed: begin after the usual delay":             {state: failedAt(4, "create", 8).with(isInfeasible).with(claimChanged), want: stepBegin},
+		"infeasible, claim changes all the time: wait for the usual delay":   {state: failedAt(4, "create", 3).with(isInfeasible).with(claimChanged), want: stepDone, after: 5 * time.Second},
+		"infeasible, another node selected: begin there":                     {state: failedAt(1, "validate", 3).with(isInfeasible).with(selected).with(func(o *snapshot) { o.selectedNode = "n2" }), want: stepBegin},
+		"infeasible, validation of the node selected: wait ten minutes":      {state: failedAt(1, "validate", 0).with(isInfeasible).with(selected), want: stepDone, after: 10 * time.Minute},
+		"failed, claim changed: wait as before":                              {state: failedAt(4, "create", 3).with(claimChanged), want: stepDone, after: 5 * time.Second},
 		"clock set back: wait no longer than the delay":                      {state: failedAt(4, "create", -3600), want: stepDone, after: 8 * time.Second},
 		"node returned to the scheduler and selected again: begin":           {state: failedAt(1, "create", 3).with(func(o *snapshot) { o.selectedNode = "n1" }), want: stepBegin},
 		"delay over: begin":                                                  {state: failedAt(4, "create", 8), want: stepBegin},

@@ -21,7 +21,7 @@ import (
 
 // gather reads from the cache what the decision depends on.
 func (r *Reconciler) gather(ctx context.Context, volume *pavv1.PavVolume) (snapshot, error) {
-	o := snapshot{volume: volume, now: r.Now(), contended: r.slots.Contended(volume.Spec.Provisioner)}
+	o := snapshot{volume: volume, now: r.Now(), contended: r.slots.Contended(volume.Spec.Provisioner), dropsSizes: r.dropsSizes.Load()}
 	o.retry = pavv1.RetryRequested(volume, volume.Status.LastHandledRetry, o.now)
 	if err := r.gatherObjects(ctx, r.Client, &o); err != nil {
 		return o, err
@@ -78,6 +78,9 @@ func (r *Reconciler) gatherObjects(ctx context.Context, reader client.Reader, o 
 		return err
 	}
 	o.claim = stateOf(claim, volume)
+	if err := o.gatherUser(ctx, reader, claim); err != nil {
+		return err
+	}
 	if o.claim == claimWaits && o.pending() {
 		return r.gatherClass(ctx, claim, o)
 	}
@@ -94,7 +97,7 @@ func (r *Reconciler) gatherUsers(ctx context.Context, o *snapshot) error {
 		return nil
 	}
 	claims := &corev1.PersistentVolumeClaimList{}
-	if err := r.Client.List(ctx, claims, client.MatchingFields{reconcile.ClaimsByVolume: o.volume.Name}); err != nil {
+	if err := r.Client.List(ctx, claims, client.MatchingFields{reconcile.ClaimsByVolume: reconcile.Bucket(o.volume.Name)}); err != nil {
 		return fmt.Errorf("looking up claims: %w", err)
 	}
 	o.addUsers(claims)

@@ -11,6 +11,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/reconcile"
+	"github.com/albertofaria/pav/internal/reconcile/reconciletest"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -39,7 +40,7 @@ func TestConfirm_WithoutPersistentVolume_LooksForClaimsThatUseIt(t *testing.T) {
 		"its storage is deleted: claims do not help": {volume: without(pavv1.VolumeDeleting, deletePolicy).with(deletedStorage).o.volume, live: []client.Object{claim("target", "pvc-u1", corev1.ClaimLost)}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &Reconciler{Client: newCache(t), Live: newCache(t, append(test.live, fresh().o.provisioner)...)}
+			r := &Reconciler{Client: reconciletest.Client(t), Live: reconciletest.Client(t, append(test.live, fresh().o.provisioner)...)}
 			o := snapshot{volume: test.volume, now: noon, provisioner: fresh().o.provisioner, claim: claimGone}
 			if err := r.confirm(t.Context(), o, decide(o)); !errors.Is(err, test.want) {
 				t.Errorf("got %v, want %v", err, test.want)
@@ -63,7 +64,7 @@ func TestCheckRunnable_OfACreationPod_AsksForThePersistentVolume(t *testing.T) {
 		"a validation pod creates nothing": {step: pavv1.StepValidating, live: []client.Object{in("", corev1.VolumeBound, deletePolicy).o.pv}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			live := newCache(t, test.live...)
+			live := reconciletest.Client(t, test.live...)
 			r := &Reconciler{Client: live, Live: live, Runner: &workflow.Runner{Client: live}}
 			o := at(test.step).o
 			if test.cached {
@@ -92,7 +93,7 @@ func TestCheckUntold_AsksForTheCreationPod(t *testing.T) {
 		"it is not in the cache": {live: []client.Object{pod}, want: reconcile.ErrStale},
 	} {
 		t.Run(name, func(t *testing.T) {
-			live := newCache(t, test.live...)
+			live := reconciletest.Client(t, test.live...)
 			r := &Reconciler{Client: live, Live: live, Runner: &workflow.Runner{Client: live}, Now: func() time.Time { return noon }}
 			if err := r.checkUntold(t.Context(), o); !errors.Is(err, test.want) {
 				t.Errorf("got %v, want %v", err, test.want)

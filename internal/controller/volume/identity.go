@@ -120,7 +120,11 @@ func (o snapshot) awaited(pod *corev1.Pod) bool {
 
 // gatherOthers looks up the other objects that use the volume's storage.
 func (r *Reconciler) gatherOthers(ctx context.Context, o *snapshot) error {
-	if pod := o.creationPod(); pod != nil && pod.Spec.NodeName != "" {
+	pod := o.creationPod()
+	if o.expanding() {
+		pod = o.pod()
+	}
+	if pod != nil && pod.Spec.NodeName != "" {
 		node, err := optional(ctx, r.Client, types.NamespacedName{Name: pod.Spec.NodeName}, &corev1.Node{})
 		if err != nil {
 			return err

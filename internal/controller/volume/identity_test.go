@@ -13,6 +13,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/attempt"
 	"github.com/albertofaria/pav/internal/reconcile"
+	"github.com/albertofaria/pav/internal/reconcile/reconciletest"
 )
 
 // says gives a pod a result.
@@ -310,7 +311,7 @@ func TestOtherHolders_PavStagesOfAPendingVolume(t *testing.T) {
 func TestRecordConflict_WithItsOwnPersistentVolume_IsStale(t *testing.T) {
 	o := in(pavv1.VolumePending, corev1.VolumeBound, deletePolicy).o
 	o.volume.Name, o.pv.Name, o.volume.Status.Capacity = "pvc-u1", "pvc-u1", ptrQuantity("1Gi")
-	live := newCache(t, o.volume, o.pv)
+	live := reconciletest.Client(t, o.volume, o.pv)
 	r := &Reconciler{Client: live, Live: live, holders: &reconcile.LiveReads{Reader: live}, Now: func() time.Time { return noon }}
 	own := o.pv
 	o.pv = nil

@@ -24,6 +24,9 @@ func (r *Reconciler) measure(ctx context.Context, volume *pavv1.PavVolume, befor
 	if failure == nil {
 		failure = newest(before.DeletionFailure, after.DeletionFailure)
 	}
+	if failure == nil {
+		failure = newest(before.ExpansionFailure(), after.ExpansionFailure())
+	}
 	if failure != nil {
 		ctrl.LoggerFrom(ctx).Info("an attempt failed", observability.Workflow, failure.Workflow, observability.Pod, podName(failure), observability.Reason, failure.Message)
 	}

@@ -14,6 +14,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/protocol"
 	"github.com/albertofaria/pav/internal/reconcile"
+	"github.com/albertofaria/pav/internal/reconcile/reconciletest"
 )
 
 func TestDecideOrphan(t *testing.T) {
@@ -71,7 +72,7 @@ func TestSettleOrphan_Repeated_IsReportedOncePerPeriod(t *testing.T) {
 				ObjectMeta: metav1.ObjectMeta{Name: "stage", Labels: map[string]string{pavv1.ProvisionerLabel: provisioner.Name}},
 				Spec:       pavv1.PavStageSpec{Provisioner: provisioner.Name, VolumeHandle: "h", NodeName: "n1"},
 			}
-			cache, events, now := newCache(t, provisioner, pv, stage), record.NewFakeRecorder(100), noon
+			cache, events, now := reconciletest.Client(t, provisioner, pv, stage), record.NewFakeRecorder(100), noon
 			r := &Reconciler{
 				Client: cache, Live: cache, holders: &reconcile.LiveReads{Reader: cache},
 				Events: events, Now: func() time.Time { return now },
@@ -94,7 +95,7 @@ func TestSettleOrphan_WhatIsTrueAgain_IsSaidAgain(t *testing.T) {
 	pv, provisioner := orphan()
 	other := pv.DeepCopy()
 	other.Name, other.UID, other.Annotations, other.Status.Phase = "static", "pv2", nil, corev1.VolumeBound
-	cache, events, now := newCache(t, provisioner, pv, other), record.NewFakeRecorder(100), noon
+	cache, events, now := reconciletest.Client(t, provisioner, pv, other), record.NewFakeRecorder(100), noon
 	r := &Reconciler{Client: cache, Live: cache, holders: &reconcile.LiveReads{Reader: cache}, Events: events, Now: func() time.Time { return now }}
 	pass := func() (said string, wait time.Duration) {
 		t.Helper()
@@ -141,7 +142,7 @@ func TestSettleOrphan_WhatIsTrueAgain_IsSaidAgain(t *testing.T) {
 func TestReleaseOrphan_AfterManyEvents_StillSaysThatStorageIsLeft(t *testing.T) {
 	pv, provisioner := orphan()
 	pv.DeletionTimestamp, pv.Finalizers = &metav1.Time{Time: noon}, []string{pavv1.PVFinalizer}
-	cache, events := newCache(t, provisioner, pv), record.NewFakeRecorder(10)
+	cache, events := reconciletest.Client(t, provisioner, pv), record.NewFakeRecorder(10)
 	r := &Reconciler{
 		Client: cache, Live: cache, holders: &reconcile.LiveReads{Reader: cache},
 		Events: events, Now: func() time.Time { return noon },

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -42,10 +43,12 @@ var (
 	workflows = map[pavv1.VolumeStep]string{
 		pavv1.StepValidating: pavv1.WorkflowValidation, pavv1.StepCreating: pavv1.WorkflowCreation,
 		pavv1.StepReverting: pavv1.WorkflowDeletion, pavv1.StepDeleting: pavv1.WorkflowDeletion,
+		pavv1.StepExpanding: pavv1.WorkflowExpansion,
 	}
 	words = map[pavv1.VolumeStep]string{
 		pavv1.StepValidating: "is validating the request", pavv1.StepCreating: "is creating the volume",
 		pavv1.StepReverting: "is reverting the creation of the volume", pavv1.StepDeleting: "is deleting the volume",
+		pavv1.StepExpanding: "is expanding the volume",
 	}
 )
 
@@ -64,18 +67,13 @@ func (r *Reconciler) intend(ctx context.Context, o snapshot, i intent) error {
 	}); err != nil {
 		return err
 	}
+	if i.step == pavv1.StepExpanding {
+		return nil // the claim shows it first
+	}
 	if !r.slots.Acquire(owner(o.volume)) {
 		return nil // its slot brings the next pass
 	}
 	return r.start(ctx, o, pod, i.generation)
-}
-
-// conditionOf returns the condition that reports a step.
-func conditionOf(step pavv1.VolumeStep) string {
-	if workflows[step] == pavv1.WorkflowDeletion {
-		return pavv1.VolumeDeleted
-	}
-	return pavv1.VolumeProvisioned
 }
 
 // build returns the pod of an intent with its PodPolicy. Its name is unique among the pods of the volume.
@@ -115,7 +113,12 @@ func (r *Reconciler) runPod(ctx context.Context, o snapshot, d decision) error {
 func (r *Reconciler) preparePod(ctx context.Context, o snapshot) (*corev1.Pod, int64, error) {
 	i, err := r.recordedIntent(ctx, o)
 	if err == nil && i.pod == nil {
-		return nil, 0, r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) { status.Pod = nil })
+		return nil, 0, r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
+			status.Pod = nil
+			if status.Step == pavv1.StepExpanding {
+				status.Step = ""
+			}
+		})
 	}
 	if err == nil && i.plan != nil && !equality.Semantic.DeepEqual(i.plan, o.volume.Status.Plan) {
 		return nil, 0, r.replan(ctx, o, i.plan)
@@ -142,6 +145,8 @@ func (r *Reconciler) checkRunnable(ctx context.Context, o snapshot, d decision) 
 		return r.checkDeletable(ctx, o, d)
 	case pavv1.WorkflowCreation:
 		return r.checkNoPV(ctx, o)
+	case pavv1.WorkflowExpansion:
+		return r.confirm(ctx, o, d)
 	default:
 		return nil
 	}
@@ -172,6 +177,9 @@ func (r *Reconciler) replan(ctx context.Context, o snapshot, planned *pavv1.Volu
 // pod any more.
 func (r *Reconciler) recordedIntent(ctx context.Context, o snapshot) (intent, error) {
 	i := intent{step: o.volume.Status.Step, change: nothing}
+	if i.step == pavv1.StepExpanding {
+		return i, i.recordedExpansion(ctx, r, o)
+	}
 	definition := o.volume.Status.Definition
 	if workflows[i.step] == pavv1.WorkflowDeletion {
 		request, err := r.deletionRequest(ctx, o)
@@ -293,8 +301,7 @@ func names(status *pavv1.PavVolumeStatus, pod *corev1.Pod) bool {
 	is := func(namespace, name string) bool { return namespace == pod.Namespace && name == pod.Name }
 	return status.Pod != nil && is(status.Pod.Namespace, status.Pod.Name) ||
 		status.CreationPod != nil && is(status.CreationPod.Namespace, status.CreationPod.Name) ||
-		status.Failure != nil && is(status.Failure.PodNamespace, status.Failure.PodName) ||
-		status.DeletionFailure != nil && is(status.DeletionFailure.PodNamespace, status.DeletionFailure.PodName)
+		slices.ContainsFunc(status.Failures(), func(f *pavv1.WorkflowFailure) bool { return is(f.PodNamespace, f.PodName) })
 }
 
 // checkOver asks the API server, before a step that ends what a record is about, whether that is over. Another leader may have
@@ -361,11 +368,8 @@ func (r *Reconciler) reportUnrecorded(o snapshot, pod *corev1.Pod) {
 
 // keeps reports whether a pod that is over is kept for people to look at.
 func keeps(status *pavv1.PavVolumeStatus, pod *corev1.Pod) bool {
-	failure := status.Failure
-	if pod.Labels[pavv1.WorkflowLabel] == pavv1.WorkflowDeletion {
-		failure = status.DeletionFailure
-	}
-	replaced := failure != nil && status.Pod != nil && (workflows[status.Step] == pavv1.WorkflowDeletion) == (failure.Workflow == pavv1.WorkflowDeletion)
+	failure := *failureOf(status, pod.Labels[pavv1.WorkflowLabel])
+	replaced := failure != nil && status.Pod != nil && conditionOf(status.Step) == conditionFor(failure.Workflow)
 	return attempt.IsKept(pod, failure, replaced)
 }
 

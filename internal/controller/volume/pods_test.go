@@ -1,31 +1,20 @@
 package volume
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/reconcile"
+	"github.com/albertofaria/pav/internal/reconcile/reconciletest"
 	"github.com/albertofaria/pav/internal/workflow"
 )
-
-// indexes gives a fake client the indexes of the caches.
-type indexes struct{ *fake.ClientBuilder }
-
-func (i indexes) IndexField(_ context.Context, object client.Object, field string, extract client.IndexerFunc) error {
-	i.WithIndex(object, field, extract)
-	return nil
-}
 
 // An administrator may create a PersistentVolume for the storage after the check of the API server, and before the
 // deletion pod is created.
@@ -46,7 +35,7 @@ func TestStart_OfADeletionPod_LooksForNewHolders(t *testing.T) {
 			o.volume.Status.Pod = &pavv1.PodReference{Namespace: workflow.DefaultNamespace, Name: "p"}
 			static := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "static"}}
 			static.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: o.volume.Spec.Provisioner, VolumeHandle: test.handle}
-			cache := newCache(t, o.volume, static)
+			cache := reconciletest.Client(t, o.volume, static)
 			r := &Reconciler{Client: cache, Runner: &workflow.Runner{Client: cache}, Now: func() time.Time { return noon }}
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: workflow.DefaultNamespace, Name: "p"}}
 
@@ -83,7 +72,7 @@ func TestStart_OfAPodThatIsNotRecordedAnyMore_StopsIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := at(pavv1.StepDeleting).o
 			o.volume.Status.Pod = &pavv1.PodReference{Namespace: workflow.DefaultNamespace, Name: "p"}
-			cache := newCache(t, o.volume)
+			cache := reconciletest.Client(t, o.volume)
 			r := &Reconciler{Client: cache, Live: cache, Runner: &workflow.Runner{Client: cache}, Now: func() time.Time { return noon }}
 			if err := cache.Get(t.Context(), client.ObjectKeyFromObject(o.volume), o.volume); err != nil {
 				t.Fatal(err)
@@ -121,7 +110,7 @@ func TestSweep_OfAPodThatIsNotRecorded_ReportsIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := fresh().with(strayPod(test.change)).o
 			o.pods[0].Labels = map[string]string{pavv1.WorkflowLabel: test.kind}
-			cache := newCache(t, &o.pods[0])
+			cache := reconciletest.Client(t, &o.pods[0])
 			events := record.NewFakeRecorder(10)
 			r := &Reconciler{Client: cache, Live: cache, Runner: &workflow.Runner{Client: cache}, Events: events, Now: func() time.Time { return noon }}
 			for range 2 {
@@ -134,19 +123,4 @@ func TestSweep_OfAPodThatIsNotRecorded_ReportsIt(t *testing.T) {
 			}
 		})
 	}
-}
-
-func newCache(t *testing.T, objects ...client.Object) client.Client {
-	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{pavv1.AddToScheme, corev1.AddToScheme, storagev1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&pavv1.PavVolume{})
-	if err := reconcile.RegisterIndexes(t.Context(), indexes{builder}); err != nil {
-		t.Fatal(err)
-	}
-	return builder.Build()
 }

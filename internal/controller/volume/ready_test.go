@@ -10,6 +10,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/attempt"
 	"github.com/albertofaria/pav/internal/reconcile"
+	"github.com/albertofaria/pav/internal/reconcile/reconciletest"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -124,7 +125,7 @@ func TestSweep_OfACreationPodThatIsReady(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := test.state.o
 			pod := o.pods[0].DeepCopy()
-			cache := newCache(t, pod)
+			cache := reconciletest.Client(t, pod)
 			r := &Reconciler{Client: cache, Live: cache, Runner: &workflow.Runner{Client: cache}, Now: func() time.Time { return noon }}
 			if err := r.sweep(t.Context(), o); err != nil {
 				t.Fatal(err)
@@ -148,7 +149,7 @@ func TestSweep_WaitsForThePhase(t *testing.T) {
 		s := at(pavv1.StepCreating).pod(9, over)
 		s.o.volume.Status.Pod, s.o.volume.Status.Step = nil, ""
 		s.o.pods[0].Status.Phase = phase
-		cache := newCache(t, s.o.pods[0].DeepCopy())
+		cache := reconciletest.Client(t, s.o.pods[0].DeepCopy())
 		r := &Reconciler{Client: cache, Live: cache, Runner: &workflow.Runner{Client: cache}, Now: func() time.Time { return noon }}
 		pod := s.o.pods[0].DeepCopy()
 		must := func(err error) {

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/attempt"
 	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/protocol"
@@ -49,6 +48,14 @@ func (r *Reconciler) announce(o snapshot, d decision) {
 	if d.warning {
 		eventType = corev1.EventTypeWarning
 	}
+	if d.condition == pavv1.VolumeExpanded {
+		reason := protocol.VolumeResizing
+		if d.warning {
+			reason = protocol.VolumeResizeFailed
+		}
+		r.tellUser(o, eventType, reason, d.message)
+		return
+	}
 	if d.condition == pavv1.VolumeProvisioned {
 		r.tellClaim(o.volume, eventType, protocol.Provisioning, d.message)
 		if d.warning && o.claim == claimGone {
@@ -67,20 +74,21 @@ func (r *Reconciler) announce(o snapshot, d decision) {
 func (r *Reconciler) recordFailure(ctx context.Context, o snapshot, _ decision) error {
 	kind := workflows[o.volume.Status.Step]
 	failure := o.attempt().Failure(kind)
-	if kind == pavv1.WorkflowDeletion {
+	switch kind {
+	case pavv1.WorkflowDeletion:
 		return r.failDeletion(ctx, o, failure, nothing)
+	case pavv1.WorkflowExpansion:
+		return r.failExpansion(ctx, o, failure, nothing)
+	default:
+		return r.failProvisioning(ctx, o, failure, nothing, o.mayHaveCreated())
 	}
-	return r.failProvisioning(ctx, o, failure, nothing, kind == pavv1.WorkflowCreation && !attempt.WasNeverBound(o.pod()))
 }
 
 // recordLateMessage adds the text in /pav/error to the recorded failure, and reports it.
 func (r *Reconciler) recordLateMessage(ctx context.Context, o snapshot, _ decision) error {
 	late := o.lateFailure()
 	err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
-		failure := &status.Failure
-		if late.Workflow == pavv1.WorkflowDeletion {
-			failure = &status.DeletionFailure
-		}
+		failure := failureOf(status, late.Workflow)
 		for i := range status.Conditions {
 			c := &status.Conditions[i]
 			c.Message = observability.Clip(strings.Replace(c.Message, (*failure).Message, late.Message, 1), observability.MaxCondition)
@@ -91,12 +99,29 @@ func (r *Reconciler) recordLateMessage(ctx context.Context, o snapshot, _ decisi
 		return err
 	}
 	text := fmt.Sprintf("PavProvisioner %q: %s: %s", o.volume.Spec.Provisioner, phases[late.Workflow], late.Message)
-	if late.Workflow == pavv1.WorkflowDeletion {
+	switch late.Workflow {
+	case pavv1.WorkflowDeletion:
 		r.reportDeletion(o, corev1.EventTypeWarning, protocol.VolumeFailedDelete, text)
-	} else {
+	case pavv1.WorkflowExpansion:
+		r.tellUser(o, corev1.EventTypeWarning, protocol.VolumeResizeFailed, text)
+	default:
 		r.tellClaim(o.volume, corev1.EventTypeWarning, protocol.ProvisioningFailed, text)
 	}
 	return nil
+}
+
+// failureOf returns where a status has the failure of a workflow.
+func failureOf(status *pavv1.PavVolumeStatus, kind string) **pavv1.WorkflowFailure {
+	switch {
+	case kind == pavv1.WorkflowDeletion:
+		return &status.DeletionFailure
+	case kind == pavv1.WorkflowExpansion && status.Expansion != nil:
+		return &status.Expansion.Failure
+	case kind == pavv1.WorkflowExpansion:
+		return new(*pavv1.WorkflowFailure) // the expansion is over
+	default:
+		return &status.Failure
+	}
 }
 
 // at sets the time of a failure, which is the last of so many, to the time of the cluster, from which the delay before
@@ -130,8 +155,11 @@ func (r *Reconciler) refuse(ctx context.Context, o snapshot, kind string, begin 
 	if err := r.checkNotCreated(ctx, o); err != nil {
 		return err
 	}
-	if kind == pavv1.WorkflowDeletion {
+	switch kind {
+	case pavv1.WorkflowDeletion:
 		return r.failDeletion(ctx, o, failureFrom(kind, err), begin)
+	case pavv1.WorkflowExpansion:
+		return r.failExpansion(ctx, o, failureFrom(kind, err), begin)
 	}
 	if failed := r.failProvisioning(ctx, o, failureFrom(kind, err), begin, false); failed != nil {
 		return failed
@@ -145,6 +173,7 @@ func (r *Reconciler) refuse(ctx context.Context, o snapshot, kind string, begin 
 // phases are the names of workflows in messages.
 var phases = map[string]string{
 	pavv1.WorkflowValidation: "validation", pavv1.WorkflowCreation: "creation", pavv1.WorkflowDeletion: "deletion",
+	pavv1.WorkflowExpansion: "expansion",
 }
 
 // failProvisioning records that an attempt to provision, which begin may have begun, has failed, and whether the creation
@@ -175,9 +204,12 @@ func (r *Reconciler) failProvisioning(ctx context.Context, o snapshot, failure *
 	if due, _ := r.repeats.Due(o.volume.Name, text, r.Now()); !due && failure.PodName == "" {
 		return nil
 	}
-	next := fmt.Sprintf("attempt %d follows in %s", o.volume.Status.Attempt+1, workflow.RetryDelay(int(o.volume.Status.Attempt)))
-	if revert {
+	next := fmt.Sprintf("attempt %d follows in %s", o.volume.Status.Attempt+1, workflow.DelayAfter(failure, int(o.volume.Status.Attempt)))
+	switch {
+	case revert:
 		next = "the creation is reverted first"
+	case failure.Reason == pavv1.FailureInfeasible:
+		next += ", or when the claim or the definition changes"
 	}
 	r.tellClaim(o.volume, corev1.EventTypeWarning, protocol.ProvisioningFailed,
 		fmt.Sprintf("PavProvisioner %q: %s; %s", o.volume.Spec.Provisioner, text, next))
@@ -203,7 +235,7 @@ func (r *Reconciler) failDeletion(ctx context.Context, o snapshot, failure *pavv
 		begin(status)
 		status.DeletionFailure, status.Pod = r.at(failure, status.DeletionAttempt), nil
 		text = fmt.Sprintf("PavProvisioner %q: deletion attempt %d failed: %s; the next follows in %s",
-			o.volume.Spec.Provisioner, status.DeletionAttempt, failure.Message, workflow.RetryDelay(int(status.DeletionAttempt)).Round(time.Second))
+			o.volume.Spec.Provisioner, status.DeletionAttempt, failure.Message, workflow.DelayAfter(failure, int(status.DeletionAttempt)).Round(time.Second))
 		setCondition(o.volume, status, pavv1.VolumeDeleted, "DeletionFailed", text)
 	}); err != nil {
 		return err

@@ -2,6 +2,7 @@ package volume
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,7 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/attempt"
+	"github.com/albertofaria/pav/internal/controller/queue"
 	"github.com/albertofaria/pav/internal/reconcile"
+	"github.com/albertofaria/pav/internal/reconcile/reconciletest"
 )
 
 // While the cache is stale, the step after the report is retried, and each retry reports again (seed 303 of the
@@ -55,8 +59,8 @@ func TestWait_AsksTheAPIServer_BeforeItSaysThatAPersistentVolumeIsGone(t *testin
 		t.Run(name, func(t *testing.T) {
 			o := gone
 			o.volume = gone.volume.DeepCopy()
-			events, cache := record.NewFakeRecorder(10), newCache(t, o.volume)
-			r := &Reconciler{Client: cache, Live: newCache(t, append(test.live, o.provisioner)...), Events: events, Now: func() time.Time { return noon }}
+			events, cache := record.NewFakeRecorder(10), reconciletest.Client(t, o.volume)
+			r := &Reconciler{Client: cache, Live: reconciletest.Client(t, append(test.live, o.provisioner)...), Events: events, Now: func() time.Time { return noon }}
 			err := r.act(t.Context(), o, decide(o))
 			if said := len(events.Events) > 0; said != test.said || (err == nil) != test.said || err != nil && !errors.Is(err, reconcile.ErrStale) {
 				t.Errorf("it was said: %t (%v), want %t", said, err, test.said)
@@ -74,6 +78,38 @@ func TestDecide_PersistentVolumeThatIsThereAgain(t *testing.T) {
 	setCondition(o.volume, &o.volume.Status, pavv1.VolumeDeleted, reasonLost, "removed by force")
 	if d := decide(o); d.step != stepMarkReady {
 		t.Errorf("got %+v", d)
+	}
+}
+
+// What a creation pod has not created needs no deletion pod.
+func TestRecordFailure_RevertsWhatThePodMayHaveCreated(t *testing.T) {
+	for name, test := range map[string]struct {
+		result string
+		step   pavv1.VolumeStep
+		says   string
+	}{
+		"it failed":              {`{"error": "no room"}`, pavv1.StepReverting, ": no room; see kubectl logs -n pav-pods pod --all-containers; the creation is reverted first"},
+		"it has changed nothing": {`{"infeasible": "no room"}`, "", ": no room; see kubectl logs -n pav-pods pod --all-containers; attempt 2 follows in 10m0s, or when the claim or the definition changes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := at(pavv1.StepCreating).pod(9, ended(corev1.PodFailed, 1)).o
+			o.pods[0].Annotations = map[string]string{pavv1.ResultAnnotation: test.result}
+			events, kube := record.NewFakeRecorder(10), reconciletest.Client(t, o.volume)
+			r := &Reconciler{Client: kube, Live: kube, Events: events, slots: attempt.NewSlots(queue.Limits{}, func(string) {}), Now: func() time.Time { return noon }}
+			d := decide(o)
+			if d.step != stepRecordFailure {
+				t.Fatalf("the decision is %+v", d)
+			}
+			if err := r.act(t.Context(), o, d); err != nil {
+				t.Fatal(err)
+			}
+			if got := o.volume.Status.Step; got != test.step {
+				t.Errorf("the step is %q, want %q", got, test.step)
+			}
+			if event := <-events.Events; !strings.HasSuffix(event, test.says) {
+				t.Errorf("the event is %q, want it to end with %q", event, test.says)
+			}
+		})
 	}
 }
 

@@ -44,6 +44,12 @@ type snapshot struct {
 	// pv is the PersistentVolume of the volume's name, which PaV need not have created; nil if there is none.
 	pv *corev1.PersistentVolume
 
+	// user is the claim that is bound to the PersistentVolume; nil if there is none. It has of its status what is said of its size.
+	user *corev1.PersistentVolumeClaim
+
+	// dropsSizes says that the API server drops what a claim says of an expansion in progress.
+	dropsSizes bool
+
 	// others are the objects, without the volume's own, that use the storage that the volume has or would have, by driver
 	// and handle, and the PavStages of its PersistentVolume.
 	others []reconcile.Holder
@@ -51,7 +57,7 @@ type snapshot struct {
 	// finders are the names of PavVolumes whose creation pods may still name the storage that the volume has deleted.
 	finders []string
 
-	// nodeGone says that the node of the creation pod does not exist any more, or is out of service, so that the files of
+	// nodeGone says that the node of the creation or expansion pod does not exist any more, or is out of service, so that the files of
 	// the pod will not be reported.
 	nodeGone bool
 
@@ -178,7 +184,7 @@ func (o snapshot) retainedMeanwhile() bool {
 func (o snapshot) attempt() attempt.Attempt {
 	status := &o.volume.Status
 	a := attempt.Attempt{
-		Now: o.now, Ref: status.Pod, Pods: o.pods, Volume: o.volume.Name, Step: string(status.Step), Doing: words[status.Step], NeedsResult: status.Step == pavv1.StepCreating, ByPhase: workflows[status.Step] == pavv1.WorkflowDeletion,
+		Now: o.now, Ref: status.Pod, Pods: o.pods, Volume: o.volume.Name, Step: string(status.Step), Doing: words[status.Step], NeedsResult: status.Step == pavv1.StepCreating || status.Step == pavv1.StepExpanding, ByPhase: workflows[status.Step] == pavv1.WorkflowDeletion,
 		SelectedNode: status.Step == pavv1.StepCreating && status.SelectedNode != "", Contended: o.contended, Retried: !o.retry.IsZero(),
 	}
 	if c := meta.FindStatusCondition(status.Conditions, conditionOf(status.Step)); c != nil {
@@ -209,7 +215,7 @@ func (o snapshot) unrecordedPod() *corev1.Pod {
 // lateFailure returns a recorded failure with the text in /pav/error, which was reported after the failure was
 // recorded; nil if there is no such failure.
 func (o snapshot) lateFailure() *pavv1.WorkflowFailure {
-	return attempt.LateFailure(o.pods, o.volume.Status.Failure, o.volume.Status.DeletionFailure)
+	return attempt.LateFailure(o.pods, o.volume.Status.Failures()...)
 }
 
 // nothingToDelete reports whether the definition has no deletion pod, and the volume is staged on no node.

@@ -73,3 +73,20 @@ func setCondition(volume *pavv1.PavVolume, status *pavv1.PavVolumeStatus, kind, 
 	meta.SetStatusCondition(&status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionFalse,
 		Reason: reason, Message: observability.Clip(message, observability.MaxCondition), ObservedGeneration: volume.Generation})
 }
+
+// conditionOf returns the condition that reports a step.
+func conditionOf(step pavv1.VolumeStep) string {
+	return conditionFor(workflows[step])
+}
+
+// conditionFor returns the condition that reports a workflow.
+func conditionFor(kind string) string {
+	switch kind {
+	case pavv1.WorkflowDeletion:
+		return pavv1.VolumeDeleted
+	case pavv1.WorkflowExpansion:
+		return pavv1.VolumeExpanded
+	default:
+		return pavv1.VolumeProvisioned
+	}
+}

@@ -104,6 +104,9 @@ func (r *Reconciler) markReady(ctx context.Context, o snapshot, d decision) erro
 	r.rejections.Forget(o.volume.Name)
 	pv := o.ownPV()
 	capacity := pv.Spec.Capacity[corev1.ResourceStorage]
+	if has := o.volume.Status.Capacity; has != nil && has.Cmp(capacity) > 0 && !o.pending() && !o.restored() {
+		capacity = *has // it has grown, and the PersistentVolume was released, or removed, before that was written to it
+	}
 	pending := o.pending()
 	err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 		clearDeletion(status)

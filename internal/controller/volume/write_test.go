@@ -14,6 +14,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/reconcile"
+	"github.com/albertofaria/pav/internal/reconcile/reconciletest"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -42,8 +43,8 @@ func TestWritePV_AsksTheAPIServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := recorded().o
 			o.volume.Spec.StorageClass.Raw, o.volume.Spec.Claim.Raw = []byte(`{"metadata": {"name": "fast"}}`), []byte(`{}`)
-			cache := newCache(t, o.volume, provisioner, claim("u1"))
-			live := newCache(t, append(test.live, o.volume)...)
+			cache := reconciletest.Client(t, o.volume, provisioner, claim("u1"))
+			live := reconciletest.Client(t, append(test.live, o.volume)...)
 			r := &Reconciler{Client: cache, Live: live, holders: &reconcile.LiveReads{Reader: live}, rejections: workqueue.NewTypedItemExponentialFailureRateLimiter[string](time.Second, time.Minute),
 				Events: record.NewFakeRecorder(10), Now: func() time.Time { return noon }}
 			err := r.act(t.Context(), o, decision{step: stepWritePV})
@@ -76,7 +77,7 @@ func TestWithdrawPV(t *testing.T) {
 			if test.live != nil {
 				objects = append(objects, test.live)
 			}
-			cache := newCache(t, objects...)
+			cache := reconciletest.Client(t, objects...)
 			r := &Reconciler{Client: cache, Live: cache}
 			if err := cache.Get(t.Context(), client.ObjectKeyFromObject(pv), pv); err != nil {
 				t.Fatal(err)
@@ -111,8 +112,8 @@ func TestMarkPhase_BesideAnotherLeader_AsksTheAPIServer(t *testing.T) {
 			phase := o.volume.Status.Phase
 			o.volume.Spec.ReclaimPolicy = test.cached.Spec.PersistentVolumeReclaimPolicy
 			o.pv = test.cached
-			cache := newCache(t, o.volume)
-			live := newCache(t, test.live, o.provisioner)
+			cache := reconciletest.Client(t, o.volume)
+			live := reconciletest.Client(t, test.live, o.provisioner)
 			r := &Reconciler{Client: cache, Live: live, Runner: &workflow.Runner{Client: live}, Now: func() time.Time { return noon }}
 			d := decide(o)
 			if d.step != test.step {

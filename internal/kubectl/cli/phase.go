@@ -5,7 +5,8 @@ import pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 // phases are the names of the workflows in the fields of a definition, and the values of --phase.
 var phases = map[string]string{
 	pavv1.WorkflowValidation: "validation", pavv1.WorkflowCreation: "creation", pavv1.WorkflowDeletion: "deletion",
-	pavv1.WorkflowStaging: "staging", pavv1.WorkflowUnstaging: "unstaging",
+	pavv1.WorkflowExpansion: "expansion", pavv1.WorkflowStaging: "staging", pavv1.WorkflowUnstaging: "unstaging",
+	pavv1.WorkflowNodeExpansion: "node-expansion",
 }
 
 // Phase returns the phase of a workflow: "staging" for "stage", which is also the word that begins the names of its pods.

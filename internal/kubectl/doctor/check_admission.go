@@ -19,7 +19,7 @@ var webhookNames = []string{"provisioners." + pavv1.Group, pavv1.PodsWebhook, pa
 // policyNames are the ValidatingAdmissionPolicies of an installation. Their bindings have the same names.
 var policyNames = []string{
 	"pav-stages-of-own-node", "pav-volume-labels", "pav-admitted-stages", "pav-pods-of-own-node", "pav-controller-pods", "pav-keys-on-pods",
-	"pav-controller-claims", "pav-volumes-to-be-deleted", "pav-controller-provisioners", "pav-controller-stages",
+	"pav-controller-claims", "pav-controller-claim-statuses", "pav-volumes-to-be-deleted", "pav-controller-provisioners", "pav-controller-stages",
 	"pav-controller-persistent-volumes", "pav-controller-drivers", "pav-controller-budgets", "pav-controller-webhooks",
 	"pav-open-namespaces", "pav-access-to-workflow-pods", "pav-inline-volumes",
 }

@@ -17,6 +17,8 @@ var phases = []struct{ name, workflow string }{
 	{"validation", pavv1.WorkflowValidation},
 	{"creation", pavv1.WorkflowCreation},
 	{"staging", pavv1.WorkflowStaging},
+	{"expansion", pavv1.WorkflowExpansion},
+	{"node-expansion", pavv1.WorkflowNodeExpansion},
 	{"unstaging", pavv1.WorkflowUnstaging},
 	{"deletion", pavv1.WorkflowDeletion},
 }

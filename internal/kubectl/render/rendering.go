@@ -24,12 +24,15 @@ import (
 const (
 	validation = "validation"
 	creation   = "creation"
+	expansion  = "expansion"
 	deletion   = "deletion"
 	staging    = "staging"
 	unstaging  = "unstaging"
+
+	nodeExpansion = "node-expansion"
 )
 
-var phases = []string{validation, creation, deletion, staging, unstaging}
+var phases = []string{validation, creation, expansion, deletion, staging, nodeExpansion, unstaging}
 
 // Result is the output of -o.
 type Result struct {
@@ -153,6 +156,8 @@ func (r *rendering) dynamic(ctx context.Context) {
 	} else {
 		r.bind(r.volume)
 	}
+	request.Volume = r.volume
+	r.expand(ctx, request)
 	request.Claim, request.Provisioned = r.claim, r.provisioned // the claim when the volume is deleted, and when it was created
 	r.delete(ctx, request, text(r.volume, "spec", "csi", "volumeHandle"))
 }
@@ -281,11 +286,18 @@ func (r *rendering) standIn(c *podplan.Creation) podplan.VolumeOutcome {
 		made.Handle = r.options.handle
 	}
 	if made.Capacity == 0 {
-		if requested, err := resource.ParseQuantity(text(r.claim, "spec", "resources", "requests", "storage")); err == nil {
-			made.Capacity = requested.Value()
-		}
+		made.Capacity = storageOf(r.claim, "spec", "resources", "requests")
 	}
 	return made
+}
+
+// storageOf returns the quantity of storage at a path, in bytes; 0 if there is none.
+func storageOf(object map[string]any, path ...string) int64 {
+	q, err := resource.ParseQuantity(text(object, append(path, "storage")...))
+	if err != nil {
+		return 0
+	}
+	return q.Value()
 }
 
 func quantityText(n int64) string { return resource.NewQuantity(n, resource.BinarySI).String() }

@@ -88,14 +88,16 @@ func (r *rendering) record() (*pavv1.PavStage, error) {
 	return stage, nil
 }
 
-// stage renders staging and unstaging.
+// stage renders staging, the expansion on the node, and unstaging.
 func (r *rendering) stage(ctx context.Context) {
-	u := r.provisioner.Spec.VolumeUnstaging
+	u, e := r.provisioner.Spec.VolumeUnstaging, r.provisioner.Spec.VolumeExpansion
 	wanted := map[string]bool{
 		staging:   r.wanted(staging, true),
 		unstaging: r.wanted(unstaging, u != nil && u.PodTemplate != nil),
+
+		nodeExpansion: r.wanted(nodeExpansion, !r.static && e != nil && e.NodePodTemplate != nil),
 	}
-	if r.volume == nil || !wanted[staging] && !wanted[unstaging] {
+	if r.volume == nil || !wanted[staging] && !wanted[nodeExpansion] && !wanted[unstaging] {
 		return
 	}
 	stage, err := r.record()
@@ -107,8 +109,13 @@ func (r *rendering) stage(ctx context.Context) {
 	makers := map[string]func() (*corev1.Pod, error){
 		staging:   func() (*corev1.Pod, error) { return r.definition().Staging(ctx, stage, see) },
 		unstaging: func() (*corev1.Pod, error) { return r.definition().Unstaging(ctx, stage, see, 1) },
+
+		nodeExpansion: func() (*corev1.Pod, error) {
+			capacity, _ := r.target()
+			return r.definition().NodeExpansion(ctx, stage, see, 1, capacity)
+		},
 	}
-	for _, phase := range []string{staging, unstaging} {
+	for _, phase := range []string{staging, nodeExpansion, unstaging} {
 		if !wanted[phase] {
 			continue
 		}

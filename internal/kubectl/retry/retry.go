@@ -223,8 +223,12 @@ func ask(ctx context.Context, objects client.Client, object client.Object, now t
 func ofPavVolume(volume *pavv1.PavVolume) (*pavv1.WorkflowFailure, string) {
 	status := &volume.Status
 	condition := pavv1.VolumeProvisioned
-	if status.Step == pavv1.StepReverting || status.Step == pavv1.StepDeleting {
+	switch status.Step {
+	case pavv1.StepReverting, pavv1.StepDeleting:
 		condition = pavv1.VolumeDeleted
+	case pavv1.StepExpanding:
+		condition = pavv1.VolumeExpanded
+	case pavv1.StepValidating, pavv1.StepCreating, pavv1.StepDeleted:
 	}
 	obstacle := reported(status.Conditions, condition)
 	switch {
@@ -238,6 +242,8 @@ func ofPavVolume(volume *pavv1.PavVolume) (*pavv1.WorkflowFailure, string) {
 		return status.DeletionFailure, fmt.Sprintf("attempt %d to delete the volume", status.DeletionAttempt+1)
 	case status.Step == pavv1.StepReverting:
 		return nil, "the failed creation is being reverted"
+	case status.Phase == pavv1.VolumeReady && status.Expansion != nil && status.Expansion.Failure != nil:
+		return status.Expansion.Failure, fmt.Sprintf("attempt %d to expand the volume", status.Expansion.Attempt+1)
 	case status.Failure != nil && status.Handle == "": // else a later attempt has succeeded
 		return status.Failure, fmt.Sprintf("attempt %d to provision the volume", status.Attempt+1)
 	}

@@ -77,7 +77,7 @@ func (t *troubles) checkAll(seen objects, workflows []string) error {
 func failures(ledger client.Object) []*pavv1.WorkflowFailure {
 	switch l := ledger.(type) {
 	case *pavv1.PavVolume:
-		return []*pavv1.WorkflowFailure{l.Status.Failure, l.Status.DeletionFailure}
+		return l.Status.Failures()
 	case *pavv1.PavStage:
 		return []*pavv1.WorkflowFailure{l.Status.StagingFailure, l.Status.UnstagingFailure}
 	default:

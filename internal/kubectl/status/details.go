@@ -87,7 +87,7 @@ func volumeDetail(f *Facts) (name, value string, state State) {
 	if v.Status.Phase == pavv1.VolumeReady {
 		state = Healthy
 	}
-	if v.Status.Failure != nil || v.Status.DeletionFailure != nil {
+	if len(v.Status.Failures()) > 0 {
 		state = Failing
 	}
 	return "Volume", strings.Join(parts, ", "), state

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -43,11 +44,19 @@ func diagnoseSize(f *Facts) *Finding {
 		return nil
 	}
 	wanted, has := f.Claim.Spec.Resources.Requests[corev1.ResourceStorage], f.Claim.Status.Capacity[corev1.ResourceStorage]
-	if has.IsZero() || wanted.Cmp(has) <= 0 {
+	if found := diagnoseOnNodes(f); found != nil {
+		return found
+	}
+	if has.IsZero() || wanted.Cmp(has) <= 0 || isGrown(f, wanted) {
 		return nil
 	}
-	return &Finding{Code: "ExpansionUnsupported", State: Failing, Summary: fmt.Sprintf("the claim asks for %s, and its volume has %s: volumes of PaV cannot be expanded", wanted.String(), has.String()),
-		Next: []Step{{Text: "create a larger claim, and copy the data"}}}
+	found := diagnoseExpansion(f, fmt.Sprintf("the claim asks for %s, and its volume has %s", wanted.String(), has.String()))
+	return &found
+}
+
+// isGrown reports whether the volume has what the claim asks for, so that only its nodes have to make that available.
+func isGrown(f *Facts, wanted resource.Quantity) bool {
+	return f.Volume != nil && f.Volume.Status.Capacity != nil && f.Volume.Status.Capacity.Cmp(wanted) >= 0
 }
 
 // isProvisioned reports whether the volume exists and pods can use it.
@@ -209,6 +218,9 @@ var remedies = map[pavv1.FailureReason]func(namespace string) Step{
 	},
 	pavv1.FailurePodSecurity: func(namespace string) Step {
 		return Step{Text: "see what the namespace allows; change it or the pod template", Command: "kubectl describe namespace " + namespace}
+	},
+	pavv1.FailureInfeasible: func(string) Step {
+		return Step{Text: "the pod says that it would fail again: change the claim, the definition or the storage that it speaks of"}
 	},
 	pavv1.FailureHandleInUse: func(string) Step {
 		return Step{Text: "give each volume a handle of its own; only if the data of the other object is not needed, delete that object"}

@@ -39,6 +39,7 @@ func diagnoseStage(f *Facts, s *pavv1.PavStage) []Finding {
 			found = append(found, Finding{Code: "StagingPodStopping", State: Failing, Reason: "it was deleted while pods use the volume",
 				Summary: fmt.Sprintf("the staging pod on node %s is being stopped; if its process serves the volume, the volume dies with it", node)})
 		}
+		found = append(found, diagnoseNodeExpansion(f, s)...)
 		found = append(found, diagnoseFormerClients(f, s)...)
 	default:
 		found = append(found, diagnoseStaging(f, s))
@@ -108,6 +109,11 @@ func diagnoseRestaging(f *Facts, s *pavv1.PavStage) Finding {
 // diagnoseUnstaging returns the finding about the unstaging of a volume on a node.
 func diagnoseUnstaging(f *Facts, s *pavv1.PavStage) Finding {
 	status, node := &s.Status, s.Spec.NodeName
+	if pod := f.pod(status.ExpansionPod()); pod != nil && !workflow.Observe(pod).IsOver() {
+		found := working(f, pod, "node expansion")
+		found.Summary += fmt.Sprintf(" on node %s, and the volume is unstaged when it has ended", node)
+		return found
+	}
 	if pod := f.pod(status.StagingPod); pod != nil && workflow.Observe(pod) == workflow.Stopping {
 		found := working(f, pod, "staging")
 		found.Summary += " on node " + node

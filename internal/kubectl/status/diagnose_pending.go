@@ -19,6 +19,7 @@ func lastTime(e *corev1.Event) time.Time {
 // stepWords maps each step to its kind of pod.
 var stepWords = map[pavv1.VolumeStep]string{
 	pavv1.StepValidating: "validation", pavv1.StepCreating: "creation", pavv1.StepReverting: "deletion", pavv1.StepDeleting: "deletion",
+	pavv1.StepExpanding: "expansion",
 }
 
 // diagnosePending returns the finding about a volume that is being provisioned.
@@ -62,6 +63,8 @@ func provisioningFailed(f *Facts) Finding {
 			next = "no attempt follows while that object exists"
 		}
 		return failed(f, "CreationFailed", "another object uses the storage with the volume's handle; "+next, status.Failure, in)
+	case cause == pavv1.FailureInfeasible:
+		return failed(f, "CreationFailed", fmt.Sprintf("the pod says that this is infeasible; %s, or when the claim or the definition changes", next), status.Failure, in)
 	case validation && podless && remedies[cause] != nil:
 		return failed(f, "ValidationFailed", fmt.Sprintf("the validation pod cannot be created; %s", next), status.Failure, in)
 	case validation && podless:
@@ -147,7 +150,7 @@ func unseenPod(f *Facts, c *metav1.Condition, what string) Finding {
 		return found
 	case f.Volume.Status.Pod.UID == "" && c != nil && c.Reason == "Queued":
 		return Finding{Code: "Queued", State: Waiting, Summary: fmt.Sprintf("the %s pod waits for a slot: as many pods run as may at once", what),
-			Next: []Step{{Text: "see which run", Command: fmt.Sprintf("kubectl get pods -A -l %s,%s!=stage,%s!=unstage", pavv1.WorkflowLabel, pavv1.WorkflowLabel, pavv1.WorkflowLabel)},
+			Next: []Step{{Text: "see which run", Command: fmt.Sprintf("kubectl get pods -A -l %s,%s!=stage,%s!=grow,%s!=unstage", pavv1.WorkflowLabel, pavv1.WorkflowLabel, pavv1.WorkflowLabel, pavv1.WorkflowLabel)},
 				{Text: "--max-pods and --max-pods-per-provisioner of the controller agent are the limits"}}}
 	}
 	return Finding{Code: "Working", State: Working, Summary: fmt.Sprintf("the %s pod is about to be created", what)}

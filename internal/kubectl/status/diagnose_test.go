@@ -113,11 +113,58 @@ func TestDiagnose(t *testing.T) {
 			}).pod("stage-1", pavv1.WorkflowStaging, running),
 			want: w{"StagingFailed", Failing, "staging on node n1 failed, attempt 2; now the staging pod runs", "kubectl edit", "stage-0"}},
 		"the claim was made larger than its volume": {
-			facts: bound().client("web", "n1").with(clientsRun).stage("n1", nil).with(func(f *Facts) {
-				f.Claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("20Mi")}
-				f.Claim.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("16Mi")}
+			facts: bound().client("web", "n1").with(clientsRun).stage("n1", nil).with(wantsMore),
+			want:  w{"ExpansionUnsupported", Failing, "asks for 20Mi, and its volume has 16Mi: PavProvisioner", "kubectl edit pavprovisioner demo", ""}},
+		"the claim of a static volume was made larger": {
+			facts: bound().with(wantsMore).with(func(f *Facts) { f.Volume = nil }),
+			want:  w{"ExpansionUnsupported", Failing, "volumes that PaV has not made cannot be expanded", "create a larger claim", ""}},
+		"the expansion has not begun": {
+			facts: bound().with(wantsMore).with(expands),
+			want:  w{"Expanding", Working, "asks for 20Mi, and its volume has 16Mi, and is about to be expanded", "", ""}},
+		"the expansion failed": {
+			facts: bound().with(wantsMore).with(expands).with(failsToExpand(pavv1.FailurePodFailed, "expand-1")),
+			want:  w{"ExpansionFailed", Failing, "attempt 1 to expand it failed, and the next one follows", "kubectl edit pavprovisioner", "expand-1"}},
+		"the expansion is infeasible": {
+			facts: bound().with(wantsMore).with(expands).with(failsToExpand(pavv1.FailureInfeasible, "expand-1")),
+			want:  w{"Infeasible", Failing, "says that this is infeasible", "kubectl edit pvc -n apps data", "expand-1"}},
+		"the expansion is refused": {
+			facts: bound().with(wantsMore).with(expands).with(failsToExpand(pavv1.FailureRefused, "")),
+			want:  w{"ExpansionFailed", Failing, "the volume cannot be expanded; the next attempt follows", "kubectl edit pavprovisioner", ""}},
+		"the expansion pod is about to be created": {
+			facts: bound().with(wantsMore).with(expands).with(func(f *Facts) {
+				f.Volume.Status.Step, f.Volume.Status.Pod = pavv1.StepExpanding, &pavv1.PodReference{Namespace: "pav-pods", Name: "expand-2"}
+				f.Volume.Status.Expansion = &pavv1.VolumeExpansionRecord{Target: resource.MustParse("20Mi"), Attempt: 2}
 			}),
-			want: w{"ExpansionUnsupported", Failing, "asks for 20Mi, and its volume has 16Mi", "create a larger claim", ""}},
+			want: w{"Working", Working, "the expansion pod is about to be created", "", ""}},
+		"the volume grows when no node has it": {
+			facts: bound().client("web", "n1").with(clientsRun).stage("n1", nil).with(wantsMore).with(expands).with(func(f *Facts) {
+				f.Volume.Status.Expansion = &pavv1.VolumeExpansionRecord{Target: resource.MustParse("20Mi"), Offline: true}
+			}),
+			want: w{"ExpandsOffline", Waiting, "is expanded when no node has it staged any more", "kubectl delete pod -n apps web", ""}},
+		"a node is to make the new capacity available": {
+			facts: bound().client("web", "n1").with(clientsRun).stage("n1", nil).with(wantsMore).with(expands).with(isGrownOnStorage),
+			want:  w{"ExpandsOnNode", Working, "the volume has grown, and pods have 16Mi of it until a node has", "", ""}},
+		"no node has the volume to make the new capacity available": {
+			facts: bound().with(wantsMore).with(expands).with(isGrownOnStorage),
+			want:  w{"ExpandsOnNode", Waiting, "the next one that gets the volume for a pod does that", "", ""}},
+		"the node expansion pod runs": {
+			facts: bound().client("web", "n1").with(clientsRun).stage("n1", expandsOnNode("")).pod("grow-1", pavv1.WorkflowNodeExpansion, running).with(wantsMore).with(isGrownOnStorage),
+			want:  w{"Working", Working, "the node expansion pod runs (for 1s) on node n1, to 20Mi", "", ""}},
+		"the node expansion pod is about to be created": {
+			facts: bound().client("web", "n1").with(clientsRun).stage("n1", expandsOnNode("")).with(wantsMore).with(isGrownOnStorage),
+			want:  w{"NodeExpansion", Working, "the expansion to 20Mi on node n1 is about to start", "", ""}},
+		"the expansion on a node failed": {
+			facts: bound().client("web", "n1").with(clientsRun).stage("n1", expandsOnNode(pavv1.FailurePodFailed)).with(wantsMore).with(isGrownOnStorage),
+			want:  w{"NodeExpansionFailed", Failing, "the expansion to 20Mi on node n1 failed, attempt 2; kubelet tries again", "kubectl edit pavprovisioner", "grow-1"}},
+		"the expansion on a node is infeasible": {
+			facts: bound().client("web", "n1").with(clientsRun).stage("n1", expandsOnNode(pavv1.FailureInfeasible)).with(wantsMore).with(isGrownOnStorage),
+			want:  w{"Infeasible", Failing, "the pod says that it is infeasible; the next attempt follows within 10m0s", "the pod says that it would fail again", "grow-1"}},
+		"a volume that is expanded on a node is to be unstaged": {
+			facts: bound().stage("n1", func(s *pavv1.PavStage) {
+				expandsOnNode("")(s)
+				s.Status.Phase = pavv1.StageUnstaging
+			}).pod("grow-1", pavv1.WorkflowNodeExpansion, running),
+			want: w{"Working", Working, "on node n1, and the volume is unstaged when it has ended", "", ""}},
 		"a quota has no room for the creation pod": {
 			facts: making("").failure(pavv1.WorkflowCreation, "", "m").because(pavv1.FailureQuotaExceeded, "team"),
 			want:  w{"QuotaExceeded", Failing, "cannot be created", "kubectl describe resourcequota -n team", ""}},
@@ -130,6 +177,9 @@ func TestDiagnose(t *testing.T) {
 		"the definition needs a node that the StorageClass does not select": {
 			facts: making("").failure(pavv1.WorkflowCreation, "", "'selectedNode' is undefined").because(pavv1.FailureRefused, "pav-pods"),
 			want:  w{"CreationRefused", Failing, "the creation pod cannot be created", "volumeBindingMode: WaitForFirstConsumer", ""}},
+		"the creation pod says that it is infeasible": {
+			facts: making("").failure(pavv1.WorkflowCreation, "create-1", "m").because(pavv1.FailureInfeasible, "pav-pods"),
+			want:  w{"Infeasible", Failing, "the pod says that this is infeasible; attempt 3 follows in 1.9s, or when the claim or the definition changes", "change the claim, the definition or the storage", "create-1"}},
 		"another object uses the storage": {
 			facts: making("").failure(pavv1.WorkflowCreation, "create-1", "m").because(pavv1.FailureHandleInUse, "pav-pods"),
 			want:  w{"HandleInUse", Failing, "attempt 3 follows in 1.9s", "give each volume a handle", "create-1"}},

@@ -118,8 +118,9 @@ func volumeEntries(f *Facts) []Entry {
 			all = append(all, Entry{Time: c.LastTransitionTime, Object: object, What: "provisioned", State: Healthy,
 				Duration: took(v.CreationTimestamp.Time, c.LastTransitionTime.Time), Of: "in all", rank: rankPV + 1})
 		}
-		all = append(all, failureEntry(f, object, v.Status.Failure)...)
-		all = append(all, failureEntry(f, object, v.Status.DeletionFailure)...)
+		for _, failure := range v.Status.Failures() {
+			all = append(all, failureEntry(f, object, failure)...)
+		}
 		if v.Status.Phase != pavv1.VolumeReady {
 			all = append(all, deleted(&v.ObjectMeta, object, rankEnd+1)...)
 		}
@@ -158,6 +159,8 @@ func rankOf(pod *corev1.Pod) int {
 		return rankUnstaging
 	case pavv1.WorkflowStaging:
 		return rankStaging
+	case pavv1.WorkflowNodeExpansion:
+		return rankStaging + 1
 	}
 	if pod.Labels[pavv1.StageLabel] != "" {
 		return rankStaging - 2
@@ -200,7 +203,7 @@ func podEntries(f *Facts, pod *corev1.Pod) []Entry {
 func hasFailed(f *Facts, pod *corev1.Pod) bool {
 	var failures []*pavv1.WorkflowFailure
 	if f.Volume != nil {
-		failures = append(failures, f.Volume.Status.Failure, f.Volume.Status.DeletionFailure)
+		failures = append(failures, f.Volume.Status.Failures()...)
 	}
 	for i := range f.Stages {
 		failures = append(failures, f.Stages[i].Status.StagingFailure, f.Stages[i].Status.UnstagingFailure)

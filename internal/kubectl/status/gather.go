@@ -284,11 +284,17 @@ func (g *gatherer) recorded() []*pavv1.PodReference {
 	var refs []*pavv1.PodReference
 	if g.Volume != nil {
 		status := &g.Volume.Status
-		refs = append(refs, status.Pod, podOf(status.Failure), podOf(status.DeletionFailure))
+		refs = append(refs, status.Pod)
+		for _, failure := range status.Failures() {
+			refs = append(refs, podOf(failure))
+		}
 	}
 	for i := range g.Stages {
 		status := &g.Stages[i].Status
 		refs = append(refs, status.ValidationPod, status.StagingPod, status.UnstagingPod, podOf(status.StagingFailure), podOf(status.UnstagingFailure))
+		if e := status.Expansion; e != nil {
+			refs = append(refs, e.Pod, podOf(e.Failure))
+		}
 	}
 	return slices.DeleteFunc(refs, func(ref *pavv1.PodReference) bool { return ref == nil })
 }

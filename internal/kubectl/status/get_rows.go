@@ -114,6 +114,8 @@ func rowOfVolume(v *pavv1.PavVolume) VolumeRow {
 		row.Failure, row.Failures = status.DeletionFailure.Message, failureCount(status.DeletionAttempt, status.Pod)
 	case status.Failure != nil:
 		row.Failure, row.Failures = status.Failure.Message, failureCount(status.Attempt, status.Pod)
+	case status.ExpansionFailure() != nil:
+		row.Failure, row.Failures = status.ExpansionFailure().Message, failureCount(status.Expansion.Attempt, status.Pod)
 	}
 	return row
 }

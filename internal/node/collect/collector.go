@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/go-logr/logr"
@@ -16,6 +17,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/node/pavdir"
+	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -56,10 +58,20 @@ func (c *Collector) Publish(ctx context.Context, volumeID string, pod pavdir.Pod
 	return c.dirs.PublishPod(ctx, volumeID, pod, target)
 }
 
-// Announce says in an annotation of a pod that it has got /pav. It must be called before the pod's containers start.
+// Announce says in an annotation of a pod that it has got /pav. It must be called before the pod's containers start. Where the
+// policies are those of an earlier version, as while PaV is rolled back, the pod starts without the annotation: that version
+// does not know it.
 func (c *Collector) Announce(ctx context.Context, pod pavdir.Pod) error {
-	return c.annotate(ctx, pod, pavv1.GivenAnnotation, "true")
+	err := c.annotate(ctx, pod, pavv1.GivenAnnotation, "true")
+	if apierrors.IsForbidden(err) && strings.Contains(err.Error(), formerRefusal) {
+		c.log.Info("a pod gets /pav without an annotation that says so, as the policies are those of an earlier version", observability.Pod, observability.Name(pod.Namespace, pod.Name))
+		return nil
+	}
+	return err
 }
+
+// formerRefusal is what the policy of versions before the annotation says to it.
+const formerRefusal = "a node agent may only write the result of a pod of the controller agent, once"
 
 // Unpublish reports the files in a pod's /pav in an annotation of the pod, and removes the /pav. It must be called
 // after the pod's containers have ended, and repeated until it returns no error:

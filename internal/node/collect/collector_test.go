@@ -12,7 +12,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/mount"
@@ -64,6 +63,9 @@ func TestUnpublish_ReportsTheFilesOfThePod(t *testing.T) {
 		"129 bytes and a line":    {handle(long + "x\n"), unreadableAs("handle", "it has more than 128 bytes")},
 		"two line ends too many":  {handle(long + "\n\n"), unreadableAs("handle", "it has more than 128 bytes")},
 		"a long capacity":         {texts(map[string]string{"capacity": strings.Repeat("1", 65)}), unreadableAs("capacity", "it has more than 64 bytes")},
+		"infeasible":              {texts(map[string]string{"infeasible": " too large\n", "error": "why"}), workflow.Result{Infeasible: new("too large"), Error: "why"}},
+		"infeasible, and no word": {texts(map[string]string{"infeasible": ""}), workflow.Result{Infeasible: new("")}},
+		"infeasible at length":    {texts(map[string]string{"infeasible": strings.Repeat("x", 4097)}), unreadableAs("infeasible", "it has more than 4096 bytes")},
 		"a long error":            {texts(map[string]string{"error": strings.Repeat("x", 4097)}), unreadableAs("error", "it has more than 4096 bytes")},
 		"an error that just fits": {texts(map[string]string{"error": strings.Repeat("\u20ac", 1365) + "x\n"}), workflow.Result{Error: strings.Repeat("\u20ac", 1365) + "x"}},
 		"bytes that are no text":  {handle("a\xff"), unreadableAs("handle", "it is not valid UTF-8")},
@@ -106,7 +108,7 @@ func TestUnpublish_ReportsTheFilesOfThePod(t *testing.T) {
 			t.Helper()
 			must(t, unix.Mount("test", pav, "tmpfs", 0, "mode=755"))
 			write(t, pav+"/handle", secret)
-		}, workflow.Result{Unreadable: map[string]string{"handle": link, "capacity": link, "error": link}}},
+		}, workflow.Result{Unreadable: map[string]string{"handle": link, "capacity": link, "error": link, "infeasible": link}}},
 		"one that can be read, one that cannot": {func(t *testing.T, pav string) {
 			t.Helper()
 			write(t, pav+"/handle", "h")
@@ -140,21 +142,6 @@ func wantFound(t *testing.T, n *node, want bool) {
 	if found, err := n.Unpublish(t.Context(), volume, n.target); err != nil || found != want {
 		t.Errorf("unpublishing answers %t, %v; want %t", found, err, want)
 	}
-}
-
-func TestAnnounce_SaysOfThePodItself(t *testing.T) {
-	n := newNode(t)
-	of := pavdir.Pod{Namespace: "ns", Name: podName, UID: podUID}
-	must(t, n.Announce(t.Context(), of))
-	of.UID = "another"
-	if err := n.Announce(t.Context(), of); !apierrors.IsConflict(err) {
-		t.Errorf("of another pod of that name: got %v", err)
-	}
-	if n.announced != 1 || len(n.results) > 0 {
-		t.Errorf("it was announced %d times, with the results %q", n.announced, n.results)
-	}
-	n.pod = nil
-	must(t, n.Announce(t.Context(), of)) // kubelet learns that the pod is gone elsewhere
 }
 
 func TestUnpublish_ReportsNothingWithoutARecord(t *testing.T) {

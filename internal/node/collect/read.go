@@ -26,12 +26,12 @@ func (c *Collector) read(ctx context.Context, volumeID string) (workflow.Result,
 	for _, file := range []struct {
 		name  string
 		limit int
-		text  *string
-		trim  func(string) string
+		keep  func(text string)
 	}{
-		{workflow.HandleFile, workflow.MaxHandle, &result.Handle, trimLine},
-		{workflow.CapacityFile, workflow.MaxCapacity, &result.Capacity, strings.TrimSpace},
-		{workflow.ErrorFile, workflow.MaxError, &result.Error, strings.TrimSpace},
+		{workflow.HandleFile, workflow.MaxHandle, func(text string) { result.Handle = trimLine(text) }},
+		{workflow.CapacityFile, workflow.MaxCapacity, func(text string) { result.Capacity = strings.TrimSpace(text) }},
+		{workflow.ErrorFile, workflow.MaxError, func(text string) { result.Error = strings.TrimSpace(text) }},
+		{workflow.InfeasibleFile, workflow.MaxInfeasible, func(text string) { result.Infeasible = new(strings.TrimSpace(text)) }},
 	} {
 		// The end of the line does not count.
 		text, err := c.dirs.ReadPod(ctx, volumeID, file.name, file.limit+len("\r\n"))
@@ -42,7 +42,7 @@ func (c *Collector) read(ctx context.Context, volumeID string) (workflow.Result,
 			continue
 		}
 		if err == nil {
-			*file.text = file.trim(text)
+			file.keep(text)
 			continue
 		}
 		why, known := unreadable(err, file.limit)

@@ -36,10 +36,13 @@ var ofWork = []codeRow{
 	{stage.ErrHeld, codes.Aborted},                     // another node has to let go first; kubelet is to ask again
 	{stage.ErrFull, codes.ResourceExhausted},           // a pod has to end first; the stage is on record
 	{stage.ErrPending, codes.DeadlineExceeded},         // a workflow pod may still run
+	{stage.ErrNotHere, codes.Unavailable},              // kubelet stages the volume first, or its PavStage comes back
 	{context.DeadlineExceeded, codes.DeadlineExceeded}, // the same
 	{context.Canceled, codes.Canceled},                 // the same
 	{stage.ErrFailed, codes.Internal},                  // final: the unstaging pod has succeeded
 	{stage.ErrRefused, codes.FailedPrecondition},       // final: no pod was created
+	{stage.ErrInfeasible, codes.OutOfRange},            // final for this capacity, CSI: "Unsupported capacity_range"
+	{stage.ErrExpansion, codes.Internal},               // final: the pod has ended
 	{stage.ErrUnknownVolume, codes.NotFound},           // final, CSI: "Volume does not exist"
 	{stage.ErrNotStaged, codes.FailedPrecondition},     // final, CSI: "must be staged first"; nothing was mounted
 	{stage.ErrInUse, codes.FailedPrecondition},         // final, CSI: "Exceeds capabilities", of a single writer; nothing was mounted

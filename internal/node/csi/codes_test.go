@@ -40,6 +40,9 @@ var wanted = []struct {
 	{"the call was canceled", context.Canceled, codes.Canceled},
 	{"stage.ErrFailed", stage.ErrFailed, codes.Internal},
 	{"stage.ErrRefused", stage.ErrRefused, codes.FailedPrecondition},
+	{"stage.ErrInfeasible", stage.ErrInfeasible, codes.OutOfRange},
+	{"stage.ErrExpansion", stage.ErrExpansion, codes.Internal},
+	{"stage.ErrNotHere", stage.ErrNotHere, codes.Unavailable},
 	{"stage.ErrUnknownVolume", stage.ErrUnknownVolume, codes.NotFound},
 	{"stage.ErrNotStaged", stage.ErrNotStaged, codes.FailedPrecondition},
 	{"stage.ErrInUse", stage.ErrInUse, codes.FailedPrecondition},
@@ -220,6 +223,8 @@ func TestErrorsAreFinalOnlyIfNothingIsLeft(t *testing.T) {
 	want := map[string]bool{
 		"stage.ErrFailed":        true, // reverted
 		"stage.ErrRefused":       true, // nothing done
+		"stage.ErrInfeasible":    true, // the pod has ended
+		"stage.ErrExpansion":     true, // the same
 		"stage.ErrUnknownVolume": true,
 		"stage.ErrNotStaged":     true,
 		"stage.ErrInUse":         true,

@@ -2,6 +2,7 @@ package csi
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
@@ -13,9 +14,15 @@ import (
 type Stager interface {
 	Stage(ctx context.Context, volume stage.Volume, want stage.Staging) error
 	Unstage(ctx context.Context, volume stage.Volume, path string) error
+	Publisher
+	Expand(ctx context.Context, volume stage.Volume, capacity int64) error
+	Stats(ctx context.Context, volume stage.Volume, path string) (stage.Stats, error)
+}
+
+// Publisher makes volumes available to client pods.
+type Publisher interface {
 	Publish(ctx context.Context, volume stage.Volume, publication stage.Publication) error
 	Unpublish(ctx context.Context, volume stage.Volume, target string) error
-	Stats(ctx context.Context, volume stage.Volume, path string) (stage.Stats, error)
 }
 
 // node implements CSI's Node service for one PavProvisioner.
@@ -44,6 +51,7 @@ func (s *node) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRequ
 		csi.NodeServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER,
 		csi.NodeServiceCapability_RPC_GET_VOLUME_STATS,
 		csi.NodeServiceCapability_RPC_VOLUME_CONDITION,
+		csi.NodeServiceCapability_RPC_EXPAND_VOLUME,
 	), nil
 }
 
@@ -120,6 +128,24 @@ func (s *node) NodeUnpublishVolume(ctx context.Context, r *csi.NodeUnpublishVolu
 		return nil, toStatus(err)
 	}
 	return &csi.NodeUnpublishVolumeResponse{}, nil
+}
+
+// NodeExpandVolume implements csi.NodeServer. "This operation MUST be idempotent." Kubelet calls it for a volume that a pod has, and
+// when one gets it, while the status of the claim says that the expansion on a node is pending.
+func (s *node) NodeExpandVolume(ctx context.Context, r *csi.NodeExpandVolumeRequest) (*csi.NodeExpandVolumeResponse, error) {
+	if err := checkLooking(r.GetVolumeId(), r.GetVolumePath()); err != nil {
+		return nil, toStatus(err)
+	}
+	capacity := r.GetCapacityRange().GetRequiredBytes()
+	if capacity <= 0 {
+		return nil, toStatus(fmt.Errorf("%w: capacity_range.required_bytes is %d", errInvalid, capacity))
+	}
+	ctx, cancel := withMargin(ctx)
+	defer cancel()
+	if err := s.stager.Expand(ctx, s.volume(r.GetVolumeId()), capacity); err != nil {
+		return nil, toStatus(err)
+	}
+	return &csi.NodeExpandVolumeResponse{CapacityBytes: capacity}, nil
 }
 
 func (s *node) volume(handle string) stage.Volume {

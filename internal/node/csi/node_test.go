@@ -34,6 +34,7 @@ type call struct {
 	Staging     stage.Staging
 	Publication stage.Publication
 	Path        string
+	Capacity    int64
 }
 
 func (r *recorder) record(ctx context.Context, c call) error {
@@ -60,6 +61,11 @@ func (r *recorder) Publish(ctx context.Context, v stage.Volume, p stage.Publicat
 // Unpublish implements Stager.
 func (r *recorder) Unpublish(ctx context.Context, v stage.Volume, target string) error {
 	return r.record(ctx, call{Method: "Unpublish", Volume: v, Path: target})
+}
+
+// Expand implements Stager.
+func (r *recorder) Expand(ctx context.Context, v stage.Volume, capacity int64) error {
+	return r.record(ctx, call{Method: "Expand", Volume: v, Capacity: capacity})
 }
 
 // Stats implements Stager.
@@ -104,6 +110,12 @@ func calls(id, staging, target string, c *csi.VolumeCapability) map[string]func(
 			_, err := s.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: id, TargetPath: target})
 			return err
 		},
+		"Expand": func(ctx context.Context, s *node) error {
+			_, err := s.NodeExpandVolume(ctx, &csi.NodeExpandVolumeRequest{
+				VolumeId: id, VolumePath: target, StagingTargetPath: staging, CapacityRange: &csi.CapacityRange{RequiredBytes: 1 << 30}, VolumeCapability: c,
+			})
+			return err
+		},
 		"Stats": func(ctx context.Context, s *node) error {
 			_, err := s.NodeGetVolumeStats(ctx, &csi.NodeGetVolumeStatsRequest{VolumeId: id, VolumePath: target, StagingTargetPath: staging})
 			return err
@@ -126,6 +138,7 @@ func TestEachCallReachesTheDomain(t *testing.T) {
 				Options: mount.BindOptions{NoSuid: isDirectory, NoDev: isDirectory},
 			}},
 			"Unpublish": {Method: "Unpublish", Volume: volume, Path: "/target"},
+			"Expand":    {Method: "Expand", Volume: volume, Capacity: 1 << 30},
 			"Stats":     {Method: "Stats", Volume: volume, Path: "/target"},
 		}
 		for method, do := range calls("id", "/staging", "/target", capability) {
@@ -150,10 +163,10 @@ func TestInvalidCallsAreRefused_NameTheField_AndNeverReachTheDomain(t *testing.T
 		words               string
 		methods             []string // the methods that refuse the request
 	}{
-		"without a volume":                 {"", "/s", "/t", good, "volume_id is missing", []string{"Stage", "Unstage", "Publish", "Unpublish", "Stats"}},
+		"without a volume":                 {"", "/s", "/t", good, "volume_id is missing", []string{"Stage", "Unstage", "Publish", "Unpublish", "Expand", "Stats"}},
 		"without a staging path":           {"id", "", "/t", good, "staging_target_path is missing", []string{"Stage", "Unstage", "Publish"}},
 		"without a target path":            {"id", "/s", "", good, "target_path is missing", []string{"Publish", "Unpublish"}},
-		"without a path to look at":        {"id", "/s", "", good, "volume_path is missing", []string{"Stats"}},
+		"without a path to look at":        {"id", "/s", "", good, "volume_path is missing", []string{"Expand", "Stats"}},
 		"with a relative staging path":     {"id", "s", "/t", good, "staging_target_path is not an absolute path", []string{"Stage", "Unstage", "Publish"}},
 		"with a relative target path":      {"id", "/s", "t", good, "target_path is not an absolute path", []string{"Publish", "Unpublish"}},
 		"with a target that climbs":        {"id", "/s", "/a/../t", good, "target_path is not an absolute path", []string{"Publish", "Unpublish"}},
@@ -179,6 +192,16 @@ func TestInvalidCallsAreRefused_NameTheField_AndNeverReachTheDomain(t *testing.T
 				}
 			}
 		})
+	}
+}
+
+func TestNodeExpandVolume_NeedsACapacity(t *testing.T) {
+	for name, capacity := range map[string]*csi.CapacityRange{"none": nil, "only a limit": {LimitBytes: 1}, "a negative one": {RequiredBytes: -1}} {
+		r := &recorder{}
+		_, err := (&node{driver: "driver", stager: r}).NodeExpandVolume(t.Context(), &csi.NodeExpandVolumeRequest{VolumeId: "id", VolumePath: "/t", CapacityRange: capacity})
+		if status.Code(err) != codes.InvalidArgument || !strings.Contains(status.Convert(err).Message(), "capacity_range.required_bytes") || len(r.calls) > 0 {
+			t.Errorf("%s: got %v, and the calls %+v", name, err, r.calls)
+		}
 	}
 }
 
@@ -238,7 +261,7 @@ func TestServices_IdentityAndCapabilities(t *testing.T) {
 	for _, c := range capabilities.GetCapabilities() {
 		got = append(got, c.GetRpc().GetType().String())
 	}
-	if diff := cmp.Diff([]string{"STAGE_UNSTAGE_VOLUME", "SINGLE_NODE_MULTI_WRITER", "GET_VOLUME_STATS", "VOLUME_CONDITION"}, got); err != nil || diff != "" {
+	if diff := cmp.Diff([]string{"STAGE_UNSTAGE_VOLUME", "SINGLE_NODE_MULTI_WRITER", "GET_VOLUME_STATS", "VOLUME_CONDITION", "EXPAND_VOLUME"}, got); err != nil || diff != "" {
 		t.Errorf("NodeGetCapabilities: %v, (-want +got):\n%s", err, diff)
 	}
 	id := &identity{driver: "driver", version: "1.2.3"}

@@ -34,6 +34,7 @@ type Collector interface {
 type pavNode struct {
 	csi.UnimplementedNodeServer
 	nodeID    string
+	boot      pavdir.Boot
 	client    client.Reader
 	dirs      Directories
 	collector Collector

@@ -89,7 +89,9 @@ func (s *pavNode) candidate(ctx context.Context, key client.ObjectKey, uid types
 }
 
 // ofVolumes are the workflows whose pods PavVolumes control.
-var ofVolumes = map[string]bool{pavv1.WorkflowValidation: true, pavv1.WorkflowCreation: true, pavv1.WorkflowDeletion: true}
+var ofVolumes = map[string]bool{
+	pavv1.WorkflowValidation: true, pavv1.WorkflowCreation: true, pavv1.WorkflowExpansion: true, pavv1.WorkflowDeletion: true,
+}
 
 func (s *pavNode) checkStage(ctx context.Context, key client.ObjectKey, owner *metav1.OwnerReference) error {
 	stage := &pavv1.PavStage{}
@@ -98,7 +100,7 @@ func (s *pavNode) checkStage(ctx context.Context, key client.ObjectKey, owner *m
 	} else if err != nil {
 		return fmt.Errorf("getting PavStage %q: %w", owner.Name, err)
 	}
-	if stage.UID != owner.UID || stage.Spec.NodeName != s.nodeID || !onRecord(&stage.Status, key) {
+	if stage.UID != owner.UID || stage.Spec.NodeName != s.nodeID || !s.onRecord(&stage.Status, key) {
 		return fmt.Errorf("%w: PavStage %q knows nothing of pod %s on this node", errForeignPod, owner.Name, key)
 	}
 	return nil
@@ -106,10 +108,14 @@ func (s *pavNode) checkStage(ctx context.Context, key client.ObjectKey, owner *m
 
 // onRecord reports whether a pod may have the stage's /pav. While the volume is being unstaged, only the unstaging
 // pod may: a staging pod may start late, long after the answer to its creation was given up.
-func onRecord(status *pavv1.PavStageStatus, pod client.ObjectKey) bool {
+func (s *pavNode) onRecord(status *pavv1.PavStageStatus, pod client.ObjectKey) bool {
 	refs := []*pavv1.PodReference{status.UnstagingPod}
 	if status.Phase != pavv1.StageUnstaging {
 		refs = append(refs, status.ValidationPod, status.StagingPod)
+	}
+	// Since the node restarted, nothing is mounted there that could be expanded.
+	if status.Phase == pavv1.StageStaged && s.boot.Same(pavdir.Boot{BootID: status.BootID, NodeStart: status.NodeStart}) {
+		refs = append(refs, status.ExpansionPod())
 	}
 	for _, ref := range refs {
 		if ref != nil && ref.Namespace == pod.Namespace && ref.Name == pod.Name {

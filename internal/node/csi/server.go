@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/node/pavdir"
 	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/workflow"
 )
@@ -42,10 +43,10 @@ func ForProvisioner(name, nodeID, version string, stager Stager, topology Topolo
 
 // ForPav returns the services of the driver that gives workflow pods their /pav. Its client must read from the API
 // server, not from a cache. The waker wakes the calls that wait until /pav is unmounted from a pod.
-func ForPav(nodeID, version string, reader client.Reader, dirs Directories, collector Collector, waker Waker) Services {
+func ForPav(nodeID string, boot pavdir.Boot, version string, reader client.Reader, dirs Directories, collector Collector, waker Waker) Services {
 	return Services{
 		Identity: &identity{driver: pavv1.Driver, version: version},
-		Node:     &pavNode{nodeID: nodeID, client: reader, dirs: dirs, collector: collector, waker: waker, foreign: newForeignPods()},
+		Node:     &pavNode{nodeID: nodeID, boot: boot, client: reader, dirs: dirs, collector: collector, waker: waker, foreign: newForeignPods()},
 	}
 }
 

@@ -109,5 +109,5 @@ func needs(status *pavv1.PavStageStatus, pod *corev1.Pod) bool {
 	is := func(ref *pavv1.PodReference) bool {
 		return ref != nil && ref.Namespace == pod.Namespace && ref.Name == pod.Name
 	}
-	return is(status.StagingPod) || is(status.UnstagingPod) || is(status.ValidationPod) && !status.Validated
+	return is(status.StagingPod) || is(status.ExpansionPod()) || is(status.UnstagingPod) || is(status.ValidationPod) && !status.Validated
 }

@@ -19,6 +19,8 @@ const (
 	volumeName = "volume"
 	readyName  = "ready"
 	errorName  = "error"
+
+	infeasibleName = "infeasible"
 )
 
 // Names of the directories that hold those of stages and of pods.
@@ -119,20 +121,35 @@ func (d *Directories) isReady(dir *mount.Dir, path string, woken func()) (bool, 
 // or an earlier pod wrote it, and a text about the file if it cannot be read. It must be called after the pod has
 // ended.
 func (d *Directories) PodError(ctx context.Context, stage string, began time.Time) string {
+	text, _ := d.podText(ctx, stage, errorName, began)
+	return text
+}
+
+// Infeasible returns the text that the pod which started at the time wrote to /pav/infeasible, as PodError does, and whether
+// it did.
+func (d *Directories) Infeasible(ctx context.Context, stage string, began time.Time) (text string, found bool) {
+	return d.podText(ctx, stage, infeasibleName, began)
+}
+
+// podText returns the text in a file of /pav that a pod has written since it began, and whether it did.
+func (d *Directories) podText(ctx context.Context, stage, name string, began time.Time) (text string, found bool) {
 	text, err := inside(ctx, d, d.ofStage(stage), func(dir *mount.Dir) (string, error) {
-		written, err := dir.ModTime(errorName)
-		if err != nil || written.Before(began) {
+		written, err := dir.ModTime(name)
+		if err == nil && written.Before(began) {
+			err = fs.ErrNotExist // An earlier pod wrote it.
+		}
+		if err != nil {
 			return "", err
 		}
-		return dir.ReadText(errorName, maxError)
+		return dir.ReadText(name, maxError)
 	})
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return ""
+		return "", false
 	case err != nil:
-		return "(/pav/error cannot be read: " + err.Error() + ")"
+		return "(/pav/" + name + " cannot be read: " + err.Error() + ")", true
 	default:
-		return strings.TrimSpace(text)
+		return strings.TrimSpace(text), true
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,6 +33,7 @@ func steps() map[step]func(*task, context.Context) error {
 		stepSweep:          (*task).sweep,
 		stepReport:         (*task).reportObstacle,
 		stepRecord:         func(t *task, ctx context.Context) error { return t.record(ctx, 1) },
+		stepBegin:          func(t *task, ctx context.Context) error { return t.begin(ctx, 1) },
 		stepReplace:        (*task).replace,
 		stepRunValidation:  (*task).runValidation,
 		stepAdmit:          (*task).admit,
@@ -55,6 +57,15 @@ func steps() map[step]func(*task, context.Context) error {
 		stepRenew:          (*task).renew,
 		stepClean:          (*task).clean,
 		stepForget:         (*task).forget,
+
+		stepGiveWay:         (*task).giveWay,
+		stepNotHere:         func(t *task, ctx context.Context) error { return t.notHere(ctx, t.Volume) },
+		stepNotNow:          (*task).notNow,
+		stepRunExpansion:    (*task).runExpansion,
+		stepRecordExpansion: (*task).recordExpansion,
+		stepFailExpansion:   (*task).failExpansion,
+		stepStopExpansion:   func(t *task, ctx context.Context) error { return t.runner.Stop(ctx, t.expansionPod) },
+		stepEndExpansion:    (*task).endExpansion,
 	}
 }
 
@@ -355,9 +366,13 @@ func (t *task) recordFailure(ctx context.Context, failure *pavv1.WorkflowFailure
 
 // podError returns the text that a pod, which has ended, wrote to /pav/error.
 func (t *task) podError(ctx context.Context, pod *corev1.Pod) string {
-	began := pod.CreationTimestamp
+	return t.dirs.PodError(ctx, t.stage.Name, began(pod))
+}
+
+// began returns when a pod began at the latest, so that no file that it wrote is older.
+func began(pod *corev1.Pod) time.Time {
 	if pod.Status.StartTime != nil {
-		began = *pod.Status.StartTime // by the clock of the node
+		return pod.Status.StartTime.Time // by the clock of the node
 	}
-	return t.dirs.PodError(ctx, t.stage.Name, began.Time)
+	return pod.CreationTimestamp.Time
 }

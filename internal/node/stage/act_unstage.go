@@ -224,7 +224,7 @@ func (t *task) forget(ctx context.Context) error {
 // stopOrphans deletes the pods that the garbage collector would not delete, as they have lost the owner reference to
 // the PavStage.
 func (t *task) stopOrphans(ctx context.Context) error {
-	for _, pod := range []*corev1.Pod{t.validationPod, t.stagingPod, t.unstagingPod} {
+	for _, pod := range t.pods() {
 		if pod == nil || !workflow.IsOrphan(pod) {
 			continue
 		}
@@ -247,7 +247,7 @@ func (t *task) ownByVolume() error {
 
 // releasePods removes the finalizers of the pods of the current attempt.
 func (t *task) releasePods(ctx context.Context) error {
-	for _, pod := range []*corev1.Pod{t.validationPod, t.stagingPod, t.unstagingPod} {
+	for _, pod := range t.pods() {
 		if pod == nil {
 			continue
 		}

@@ -20,6 +20,7 @@ const (
 	stepReport         step = "Report"         // report what keeps a pod from starting, or that it runs for long
 	stepLeave          step = "Leave"          // no pod needs the volume any more; kubelet unstages it
 	stepRecord         step = "Record"         // write the PavStage
+	stepBegin          step = "Begin"          // write the first status of the PavStage
 	stepReplace        step = "Replace"        // replace the record of a failed attempt by a new PavStage
 	stepRunValidation  step = "RunValidation"  // run the validation pod
 	stepAdmit          step = "Admit"          // record that the volume is valid
@@ -37,15 +38,27 @@ const (
 	stepDetach         step = "Detach"         // unmount it
 	stepStop           step = "Stop"           // stop the validation or staging pod
 	stepRunUnstaging   step = "RunUnstaging"   // run the unstaging pod
-	stepGiveUp         step = "GiveUp"         // stop an unstaging pod that cannot start, or runs for long
-	stepRetry          step = "Retry"          // record that the unstaging pod failed, and begin the next attempt
-	stepRenew          step = "Renew"          // begin the next attempt to restage
-	stepClean          step = "Clean"          // remove /pav
-	stepForget         step = "Forget"         // release the pods and delete the PavStage
+
+	stepGiveWay         step = "GiveWay"         // remove the PavStage again, as no node is to have the volume now
+	stepNotHere         step = "NotHere"         // the volume is not staged on the node
+	stepNotNow          step = "NotNow"          // the volume is not staged at the moment
+	stepRunExpansion    step = "RunExpansion"    // run the node expansion pod
+	stepRecordExpansion step = "RecordExpansion" // record that the node expansion pod succeeded
+	stepFailExpansion   step = "FailExpansion"   // record that the node expansion pod failed
+	stepStopExpansion   step = "StopExpansion"   // stop the node expansion pod
+	stepEndExpansion    step = "EndExpansion"    // record the end of a node expansion pod that no call waits for
+
+	stepGiveUp step = "GiveUp" // stop an unstaging pod that cannot start, or runs for long
+	stepRetry  step = "Retry"  // record that the unstaging pod failed, and begin the next attempt
+	stepRenew  step = "Renew"  // begin the next attempt to restage
+	stepClean  step = "Clean"  // remove /pav
+	stepForget step = "Forget" // release the pods and delete the PavStage
 )
 
 // createsPod reports whether a step needs another pod slot of the node.
-func createsPod(next step) bool { return next == stepRunValidation || next == stepRunStaging }
+func createsPod(next step) bool {
+	return next == stepRunValidation || next == stepRunStaging || next == stepRunExpansion
+}
 
 // orReport reports what keeps a pod from starting before it waits for the pod.
 func orReport(o observation, next step) step {
@@ -64,6 +77,7 @@ var stageTable = table{
 	{"there is no PavStage", func(o observation) bool { return !o.exists }, to(stepRecord)},
 	{"a failed attempt left a mount", func(o observation) bool { return o.settled() && o.attached }, to(stepDetach)},
 	{"the last attempt failed", observation.settled, to(stepReplace)},
+	{"the PavStage has no status", func(o observation) bool { return o.exists && o.unbegun }, to(stepBegin)},
 
 	{"clients have the volume of a PersistentVolume that is gone", func(o observation) bool { return o.pvReplaced && o.occupied }, to(stepPVReplaced)},
 	{"the PersistentVolume was replaced", func(o observation) bool { return o.pvReplaced }, to(stepRevert)},
@@ -76,6 +90,7 @@ var stageTable = table{
 	{"the volume is being unstaged", func(o observation) bool { return o.phase == pavv1.StageUnstaging }, unstageTable.decide},
 	// The mounts are gone since the node restarted, but other effects of staging may not be.
 	{"the node restarted since the volume was staged", func(o observation) bool { return !o.thisBoot }, to(stepRevert)},
+	{"the volume grows, and no node is to have it", func(o observation) bool { return o.offline }, to(stepGiveWay)},
 	{"the volume is not validated yet", func(o observation) bool { return !o.validated }, validationTable.decide},
 	{"the volume is valid", always, stagingTable.decide},
 }

@@ -19,6 +19,8 @@ func TestDecideStage(t *testing.T) {
 		want step
 	}{
 		"no PavStage: record it":                                            {o: observation{}, want: stepRecord},
+		"volume grows while no node is to have it: give way":                {o: observation{exists: true, hasFinalizer: true, thisBoot: true, validated: true, offline: true}, want: stepGiveWay},
+		"PavStage without a status: write it":                               {o: observation{exists: true, hasFinalizer: true, thisBoot: true, validated: true, unbegun: true}, want: stepBegin},
 		"deleted PavStage left a directory: remove it":                      {o: observation{leftover: true, attached: true}, want: stepSweep},
 		"PavStage is being deleted: wait for its end":                       {o: observation{terminating: true}, want: stepYield},
 		"mount before any staging pod: unmount it":                          {o: observation{exists: true, hasFinalizer: true, thisBoot: true, validated: true, attached: true}, want: stepDetach},

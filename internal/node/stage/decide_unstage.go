@@ -25,6 +25,13 @@ var unstageTable = table{
 
 // unstagingTable is for a volume that no client has, and whose unstaging is recorded.
 var unstagingTable = table{
+	// It needs what the staging pod serves, and is not stopped in the middle, unless what it works on is dead.
+	{"the node expansion pod is not needed any more", func(o observation) bool {
+		return o.expansionPod == workflow.Running && (!o.expansionStarted || o.restaging || !o.thisBoot || o.stopRequested)
+	}, to(stepStopExpansion)},
+	{"the node expansion pod runs", expansionPod(workflow.Running, workflow.Stopping), to(stepWait)},
+	{"the node expansion pod has ended", func(o observation) bool { return o.expansionIntended }, to(stepEndExpansion)},
+
 	{"the staging pod still runs", stagingPod(workflow.Running), to(stepStop)},
 	{"the staging pod is still being deleted", stagingPod(workflow.Stopping), to(stepWait)},
 	// Once the volume is valid, the state of its validation pod does not matter.

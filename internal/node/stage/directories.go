@@ -103,13 +103,7 @@ type Origins interface {
 
 // Traces has the files that the pods of a stage leave, and the mounts and containers that are left of them.
 type Traces interface {
-	// Ready reports whether the stage's pod has created /pav/ready. If it has not, its creation wakes the calls that
-	// wait.
-	Ready(ctx context.Context, stage string) (bool, error)
-
-	// PodError returns the text that the pod which started at the time wrote to /pav/error, or "". It must be called
-	// after the pod has ended.
-	PodError(ctx context.Context, stage string, began time.Time) string
+	Files
 
 	// Users returns the paths at which pods, even those that the API server does not have any more, still have the
 	// stage's /pav, sorted.
@@ -120,4 +114,19 @@ type Traces interface {
 
 	// Runs reports whether a container of the pod runs on the node, regardless of the API server and kubelet.
 	Runs(ctx context.Context, uid types.UID) (bool, error)
+}
+
+// Files are the files in the /pav of a stage by which its pods say something.
+type Files interface {
+	// Ready reports whether the stage's pod has created /pav/ready. If it has not, its creation wakes the calls that
+	// wait.
+	Ready(ctx context.Context, stage string) (bool, error)
+
+	// PodError returns the text that the pod which started at the time wrote to /pav/error, or "". It must be called
+	// after the pod has ended.
+	PodError(ctx context.Context, stage string, began time.Time) string
+
+	// Infeasible returns the text that the pod which started at the time wrote to /pav/infeasible, and whether it did. It must be
+	// called after the pod has ended.
+	Infeasible(ctx context.Context, stage string, began time.Time) (text string, found bool)
 }

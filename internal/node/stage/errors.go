@@ -29,6 +29,15 @@ var (
 	// ErrFailed means that staging failed and has been reverted.
 	ErrFailed = errors.New("staging failed")
 
+	// ErrNotHere means that the volume to expand is not staged on the node.
+	ErrNotHere = errors.New("the volume is not staged on this node")
+
+	// ErrExpansion means that an attempt to expand a volume on the node has failed.
+	ErrExpansion = errors.New("the expansion on the node failed")
+
+	// ErrInfeasible means that it has failed, and that another attempt would fail, too.
+	ErrInfeasible = errors.New("the expansion on the node is infeasible")
+
 	// ErrNotStaged means that the volume to publish is not staged.
 	ErrNotStaged = errors.New("the volume is not staged")
 

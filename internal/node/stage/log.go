@@ -17,6 +17,7 @@ func (t *task) logProgress(ctx context.Context, before *pavv1.PavStageStatus) {
 	after := &t.stage.Status
 	for _, failure := range []struct{ before, after *pavv1.WorkflowFailure }{
 		{before.StagingFailure, after.StagingFailure}, {before.UnstagingFailure, after.UnstagingFailure},
+		{expansionFailure(before), expansionFailure(after)},
 	} {
 		if isNew(failure.before, failure.after) {
 			t.log(ctx, "an attempt failed", observability.Workflow, failure.after.Workflow, observability.Reason, failure.after.Message)

@@ -21,6 +21,10 @@ func (t *task) measure(before *pavv1.PavStageStatus) {
 		}
 	case isNew(before.UnstagingFailure, after.UnstagingFailure):
 		t.countFailure(after.UnstagingFailure)
+	case isNew(expansionFailure(before), expansionFailure(after)):
+		t.countFailure(expansionFailure(after))
+	case before.ExpansionPod() != nil && after.ExpansionPod() == nil:
+		t.countSuccess(pavv1.WorkflowNodeExpansion, before.ExpansionPod(), t.expansionPod)
 	case !before.Validated && after.Validated:
 		t.countSuccess(pavv1.WorkflowValidation, before.ValidationPod, t.validationPod)
 	case before.Phase == pavv1.StageStaging && after.Phase == pavv1.StageStaged:
@@ -33,6 +37,14 @@ func (t *task) measure(before *pavv1.PavStageStatus) {
 	}
 }
 
+// expansionFailure returns why the last expansion on the node failed, or nil.
+func expansionFailure(status *pavv1.PavStageStatus) *pavv1.WorkflowFailure {
+	if status.Expansion == nil {
+		return nil
+	}
+	return status.Expansion.Failure
+}
+
 // isNew reports whether a failure was not recorded before.
 func isNew(before, after *pavv1.WorkflowFailure) bool {
 	return after != nil && !equality.Semantic.DeepEqual(before, after)
@@ -41,7 +53,7 @@ func isNew(before, after *pavv1.WorkflowFailure) bool {
 // countFailure counts a failure, with the pod that it names.
 func (t *task) countFailure(failure *pavv1.WorkflowFailure) {
 	p := t.counted(failure.Workflow, nil, nil)
-	for _, pod := range []*corev1.Pod{t.validationPod, t.stagingPod, t.unstagingPod} {
+	for _, pod := range t.pods() {
 		if pod != nil && failure.PodName == pod.Name && failure.PodNamespace == pod.Namespace {
 			p.Pod = pod
 		}

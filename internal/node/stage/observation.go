@@ -14,6 +14,7 @@ type observation struct {
 	leftover     bool             // there is none, but the node has a directory of one
 	hasFinalizer bool             // it has PaV's finalizer
 	phase        pavv1.StagePhase // its phase
+	unbegun      bool             // it has no status yet
 	thisBoot     bool             // its mounts, if any, were made since the node last started
 	claimOnly    bool             // it only reserves the volume for the node, and has no staging pod
 	restaging    bool             // the volume is being restaged: staged again while clients have it
@@ -42,6 +43,13 @@ type observation struct {
 	unstagingWanted   bool // the provisioner has an unstaging pod
 	unstagingIntended bool // an unstaging pod was recorded, so it may have run
 	unstagingPod      workflow.State
+
+	offline           bool           // the volume is to grow, or grows, while no node has it; only known before the staging pod is recorded
+	expansionIntended bool           // a node expansion pod was recorded, so it may have run, and its outcome is not recorded
+	expansionPod      workflow.State // its state
+	expansionStarted  bool           // a container of it may have run
+	expanded          bool           // the volume has the capacity of the call on the node
+	otherHasPav       bool           // /pav is mounted for another pod than the staging pod; only known if it matters
 
 	backoff   time.Duration // time until the next attempt
 	reportIn  time.Duration // time until it is reported that a pod cannot start, or runs for long; 0 if it is not to be reported

@@ -46,6 +46,12 @@ func (t *task) observe(ctx context.Context) (observation, error) {
 	if err := t.observeVolume(ctx, &o); err != nil {
 		return o, err
 	}
+	if err := t.observeExpansion(ctx, &o); err != nil {
+		return o, err
+	}
+	if err := t.observeOffline(ctx, &o); err != nil {
+		return o, err
+	}
 	return o, t.observeProgress(ctx, &o)
 }
 
@@ -55,6 +61,7 @@ func (t *task) observeLedger(o *observation) {
 	o.exists = true
 	o.hasFinalizer = slices.Contains(t.stage.Finalizers, pavv1.StageFinalizer)
 	o.phase = status.Phase
+	o.unbegun = status.Attempt == 0
 	o.claimOnly = t.stage.Spec.Scope == pavv1.StagingScopePod && t.stage.Spec.Client == nil
 	o.restaging = status.Restaging
 	o.covering = status.Restaging && status.Phase == pavv1.StageStaging && isCovering(status)
@@ -65,6 +72,8 @@ func (t *task) observeLedger(o *observation) {
 	o.validationIntended = status.ValidationPod != nil
 	o.stagingIntended = status.StagingPod != nil
 	o.unstagingIntended = status.UnstagingPod != nil
+	o.expansionIntended = status.ExpansionPod() != nil
+	o.expanded = status.Capacity != nil && status.Capacity.Value() >= t.newCapacity
 }
 
 // IsThisBoot reports whether the status was written since the node last started.
@@ -256,7 +265,12 @@ func (t *task) observePods(ctx context.Context, o *observation) error {
 	if t.unstagingPod, err = t.runner.Get(ctx, status.UnstagingPod, owner); err != nil {
 		return err
 	}
+	if t.expansionPod, err = t.runner.Get(ctx, status.ExpansionPod(), owner); err != nil {
+		return err
+	}
 	o.stagingPod = workflow.Judge(t.stagingPod)
+	o.expansionPod = workflow.Observe(t.expansionPod)
+	o.expansionStarted = t.expansionPod != nil && workflow.Started(t.expansionPod)
 	// After these, the next step waits until kubelet has taken /pav from the pod, which is later than its phase.
 	o.validationPod = workflow.Observe(t.validationPod)
 	o.unstagingPod = workflow.Observe(t.unstagingPod)

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -12,6 +13,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/observability"
+	"github.com/albertofaria/pav/internal/protocol"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -113,6 +115,10 @@ func (t *task) observeObstacle(o *observation) {
 		o.reportDue, o.reportIn = known.meets(string(pod.UID), t.cause, t.now())
 		o.stuck = what == unstaging && pod == t.unstagingPod && t.cause != "" && t.now().Sub(known.since) >= longestObstacle
 	})
+	if what == expanding {
+		t.observeSlowExpansion(o, pod, runs)
+		return
+	}
 	if runs && t.cause == "" {
 		t.cause, o.reportIn = t.slowness(o, what, pod)
 		o.reportDue = t.cause != "" && !t.hasReportedSlow()
@@ -131,21 +137,45 @@ func (t *task) reportObstacle(ctx context.Context) error {
 			is = pavv1.ReasonPodRunsLong
 		}
 	}
-	if err := t.update(ctx, func(status *pavv1.PavStageStatus) {
+	if err := t.reportInStatus(ctx, what, is, cause); err != nil {
+		return err
+	}
+	if is != pavv1.ReasonPodRunsLong || what == expanding {
+		t.attempts.change(t.stage.Name, func(known *attemptProblems) { known.reported[cause] = true })
+	}
+	reason := map[string]string{unstaging: "FailedUnmount", expanding: protocol.VolumeResizeFailed}[what]
+	t.eventf(ctx, corev1.EventTypeWarning, cmp.Or(reason, "FailedMount"), "%s on node %s: provisioner %q: %s", what, t.node, t.stage.Spec.Provisioner, cause)
+	return fmt.Errorf("%w: provisioner %q: %s volume %q: %s", kind, t.stage.Spec.Provisioner, what, t.stage.Spec.VolumeName, cause)
+}
+
+// observeSlowExpansion gathers whether it is to be reported that a node expansion pod runs for long. No condition reports it, as the
+// volume can be used all the time.
+func (t *task) observeSlowExpansion(o *observation, pod *corev1.Pod, runs bool) {
+	if !runs || t.cause != "" || !workflow.Started(pod) {
+		return
+	}
+	if left := runDelay - t.now().Sub(workflow.StartOf(pod)); left > 0 {
+		o.reportIn = min(left, runDelay)
+		return
+	}
+	t.cause = fmt.Sprintf("%s after %s; see kubectl logs -n %s %s --all-containers, or delete it", t.unfinished(expanding, pod), runDelay, pod.Namespace, pod.Name)
+	t.attempts.change(t.stage.Name, func(known *attemptProblems) {
+		if known.pod != string(pod.UID) {
+			known.pod, known.since, known.reported = string(pod.UID), t.now(), map[string]bool{}
+		}
+		o.reportDue = !known.reported[t.cause]
+	})
+}
+
+// reportInStatus reports a cause in the condition of the stage. While the volume is expanded, it can be used all the time.
+func (t *task) reportInStatus(ctx context.Context, what, is, cause string) error {
+	if what == expanding {
+		return nil
+	}
+	return t.update(ctx, func(status *pavv1.PavStageStatus) {
 		if pavv1.IsStoppedByRetry(is) && !isStoppable(status) {
 			t.handleRetry(status) // A later request stops the pod.
 		}
 		t.setReady(t.stage, metav1.ConditionFalse, is, observability.Clip(cause, observability.MaxCondition))
-	}); err != nil {
-		return err
-	}
-	if is != pavv1.ReasonPodRunsLong {
-		t.attempts.change(t.stage.Name, func(known *attemptProblems) { known.reported[cause] = true })
-	}
-	reason := "FailedMount"
-	if what == unstaging {
-		reason = "FailedUnmount"
-	}
-	t.eventf(ctx, corev1.EventTypeWarning, reason, "%s on node %s: provisioner %q: %s", what, t.node, t.stage.Spec.Provisioner, cause)
-	return fmt.Errorf("%w: provisioner %q: %s volume %q: %s", kind, t.stage.Spec.Provisioner, what, t.stage.Spec.VolumeName, cause)
+	})
 }

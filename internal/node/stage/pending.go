@@ -12,7 +12,7 @@ import (
 // waitsForUsers reports whether a call waits only until kubelet has unmounted /pav from pods: no pod of the stage
 // runs.
 func waitsForUsers(o observation) bool {
-	return o.pavInUse && !slices.ContainsFunc([]workflow.State{o.validationPod, o.stagingPod, o.unstagingPod}, func(pod workflow.State) bool {
+	return o.pavInUse && !slices.ContainsFunc([]workflow.State{o.validationPod, o.stagingPod, o.unstagingPod, o.expansionPod}, func(pod workflow.State) bool {
 		return pod == workflow.Running || pod == workflow.Stopping
 	})
 }

@@ -44,11 +44,16 @@ func (t *task) record(ctx context.Context, attempt int32) error {
 		return fmt.Errorf("creating PavStage %q: %w", stage.Name, err)
 	}
 	t.stage = stage
-	err = t.update(ctx, func(status *pavv1.PavStageStatus) {
+	return t.begin(ctx, attempt)
+}
+
+// begin writes the first status of a stage. The call that created the stage may have ended before that.
+func (t *task) begin(ctx context.Context, attempt int32) error {
+	err := t.update(ctx, func(status *pavv1.PavStageStatus) {
 		status.Attempt = attempt
 		t.noteBoot(status)
-		status.Validated = !needsValidation(stage)
-		t.setReady(stage, metav1.ConditionFalse, "Staging", "the volume is about to be staged")
+		status.Validated = !needsValidation(t.stage)
+		t.setReady(t.stage, metav1.ConditionFalse, "Staging", "the volume is about to be staged")
 	})
 	t.written = err == nil
 	return err
@@ -142,6 +147,9 @@ func (t *task) newStage(ctx context.Context) (*pavv1.PavStage, error) {
 	}
 	if record != nil && record.Status.CreationPod != nil {
 		return nil, t.awaitCreation(ctx, record)
+	}
+	if growsOffline(record) {
+		return nil, t.awaitExpansion(ctx, record)
 	}
 	provisioned := podplan.ProvisionedClaim(record, t.Driver, t.Handle)
 	if err := checkProvisionedClaim(volume.Name, provisioned); err != nil {

@@ -13,6 +13,7 @@ import (
 // tables are all decision tables.
 var tables = []table{
 	stageTable, restageTable, leftoverTable, validationTable, stagingTable, stagedTable, restagingTable, unstageTable, unstagingTable,
+	expansionTable,
 }
 
 // A rule that no observation reaches is superfluous, or comes too late in its table.
@@ -26,7 +27,7 @@ func TestRules_EachDecidesAtTimes(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	for range 300_000 {
 		o := randomObservation(random)
-		for _, t := range []table{stageTable, restageTable, unstageTable} {
+		for _, t := range []table{stageTable, restageTable, unstageTable, expansionTable} {
 			taken[t.decide(o).rule] = true
 		}
 	}
@@ -52,7 +53,7 @@ func TestDependsOnPav_IsTrueWhereverPavMatters(t *testing.T) {
 		o := randomObservation(random)
 		free, used := o, o
 		free.pavInUse, used.pavInUse = false, true
-		for _, table := range []table{stageTable, restageTable, unstageTable} {
+		for _, table := range []table{stageTable, restageTable, unstageTable, expansionTable} {
 			without, with := table.decide(free), table.decide(used)
 			waits := [2]bool{without.step == stepWait && waitsForUsers(free), with.step == stepWait && waitsForUsers(used)}
 			differs := without != with || waits[0] != waits[1]
@@ -74,16 +75,17 @@ func TestDependsOnPav_IsTrueWhereverPavMatters(t *testing.T) {
 func randomObservation(random *rand.Rand) observation {
 	var o observation
 	for _, value := range []*bool{
-		&o.exists, &o.terminating, &o.leftover, &o.hasFinalizer, &o.thisBoot, &o.claimOnly, &o.restaging, &o.mismatch,
+		&o.exists, &o.unbegun, &o.terminating, &o.leftover, &o.hasFinalizer, &o.thisBoot, &o.claimOnly, &o.restaging, &o.mismatch,
 		&o.validated, &o.validationIntended, &o.stagingIntended, &o.outcomeHeld, &o.ready, &o.attached, &o.covering,
 		&o.published, &o.occupied, &o.inUse, &o.pvReplaced, &o.clients, &o.given, &o.pavInUse, &o.unstagingWanted,
 		&o.unstagingIntended, &o.full, &o.stuck, &o.stopRequested, &o.unneeded,
+		&o.expansionIntended, &o.expansionStarted, &o.expanded, &o.otherHasPav, &o.offline,
 	} {
 		*value = random.IntN(2) == 0
 	}
 	phases := []pavv1.StagePhase{"", pavv1.StageValidating, pavv1.StageStaging, pavv1.StageStaged, pavv1.StageUnstaging, pavv1.StageFailed}
 	o.phase = phases[random.IntN(len(phases))]
-	for _, pod := range []*workflow.State{&o.validationPod, &o.stagingPod, &o.unstagingPod} {
+	for _, pod := range []*workflow.State{&o.validationPod, &o.stagingPod, &o.unstagingPod, &o.expansionPod} {
 		*pod = workflow.State(random.IntN(5))
 	}
 	o.settling, o.backoff = time.Duration(random.IntN(2)), time.Duration(random.IntN(2))

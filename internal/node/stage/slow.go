@@ -56,7 +56,7 @@ func (t *task) isAwaited(o *observation, what string, pod *corev1.Pod) bool {
 	case staging:
 		return o.phase == pavv1.StageStaging && !o.attached
 	case unstaging:
-		return pod == t.unstagingPod
+		return pod == t.unstagingPod || pod == t.expansionPod
 	default:
 		return true
 	}

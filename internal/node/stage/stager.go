@@ -203,7 +203,9 @@ type task struct {
 	ending   bool                        // the stage is to be removed completely
 	asked    bool                        // kubelet has called Stage, and no step was taken yet
 	ahead    bool                        // kubelet has not called, and the pod that needs the volume is not on the node yet
-	shared   bool                        // the stage is, or was, for all client pods, so no client pod has a stage of its own
+	// newCapacity is what the volume is to have on the node, in bytes; 0 if the call is about something else.
+	newCapacity int64
+	shared      bool // the stage is, or was, for all client pods, so no client pod has a stage of its own
 
 	stage         *pavv1.PavStage // nil if there is none
 	written       bool            // the last step has written the stage, and the next look need not read it
@@ -218,6 +220,12 @@ type task struct {
 	validationPod *corev1.Pod
 	stagingPod    *corev1.Pod
 	unstagingPod  *corev1.Pod
+	expansionPod  *corev1.Pod // the one whose outcome is not recorded
+}
+
+// pods are the pods of the stage, nil if there is none.
+func (t *task) pods() []*corev1.Pod {
+	return []*corev1.Pod{t.validationPod, t.stagingPod, t.unstagingPod, t.expansionPod}
 }
 
 func (s *Stager) newTask(of Subject, mode corev1.PersistentVolumeMode) *task {
@@ -328,69 +336,4 @@ func (t *task) interrupted(ctx context.Context, err error) error {
 		return t.pending(ctx, err)
 	}
 	return err
-}
-
-// pending describes what a call that has run out of time has waited for.
-func (t *task) pending(ctx context.Context, err error) error {
-	if t.stage == nil {
-		return fmt.Errorf("%w: provisioner %q: %w%s", ErrPending, t.Driver, err, t.users(ctx))
-	}
-	what, pod := t.work()
-	text := fmt.Sprintf("provisioner %q: %s volume %q", t.Driver, what, t.stage.Spec.VolumeName)
-	failure := t.lastFailure()
-	if failure != nil {
-		text += ": another attempt follows; the last one: " + failure.Message
-	}
-	switch users := t.users(ctx); {
-	case users != "":
-		text += users
-	case t.full != "":
-		return fmt.Errorf("%w: %s: %s", ErrFull, text, t.full)
-	case failure != nil, pod == nil:
-	case workflow.Waiting(pod) != "":
-		text += ": " + workflow.Waiting(pod)
-	default:
-		text += ": " + t.unfinished(what, pod)
-	}
-	return fmt.Errorf("%w: %s", ErrPending, text)
-}
-
-// unfinished says that a pod has not completed.
-func (t *task) unfinished(what string, pod *corev1.Pod) string {
-	text := fmt.Sprintf("pod %s/%s has not completed", pod.Namespace, pod.Name)
-	if pod == t.stagingPod && what == staging {
-		text += " and not created /pav/ready"
-	}
-	return text
-}
-
-// Words for the work in progress.
-const (
-	validating = "validating"
-	staging    = "staging"
-	unstaging  = "unstaging"
-)
-
-// work returns the work in progress, and the pod that does it, if any.
-func (t *task) work() (what string, pod *corev1.Pod) {
-	switch {
-	case t.stage.Status.Phase == pavv1.StageUnstaging && t.unstagingPod != nil:
-		return unstaging, t.unstagingPod
-	case t.stage.Status.Phase == pavv1.StageUnstaging && t.stagingPod != nil:
-		return unstaging, t.stagingPod
-	case t.stage.Status.Phase == pavv1.StageUnstaging:
-		return unstaging, t.validationPod
-	case t.stage.Status.Phase == pavv1.StageValidating:
-		return validating, t.validationPod
-	}
-	return staging, t.stagingPod
-}
-
-// lastFailure returns why the last attempt at the work in progress failed, if one did.
-func (t *task) lastFailure() *pavv1.WorkflowFailure {
-	status := &t.stage.Status
-	if status.Phase != pavv1.StageUnstaging && status.Restaging {
-		return status.StagingFailure
-	}
-	return status.UnstagingFailure
 }

@@ -97,6 +97,8 @@ func failure(status *pavv1.PavVolumeStatus) (step string, since time.Time) {
 		return StepDelete, began(status, pavv1.VolumeDeleted, status.DeletionFailure.Time)
 	case status.Failure != nil && making:
 		return status.Failure.Workflow, began(status, pavv1.VolumeProvisioned, status.Failure.Time)
+	case status.ExpansionFailure() != nil:
+		return StepExpand, began(status, pavv1.VolumeExpanded, status.ExpansionFailure().Time)
 	}
 	return "", time.Time{}
 }
@@ -110,7 +112,7 @@ func began(status *pavv1.PavVolumeStatus, kind string, otherwise metav1.Time) ti
 	return c.LastTransitionTime.Time
 }
 
-// inTransit returns since when a volume is being provisioned or deleted, or the zero time.
+// inTransit returns since when a volume is being provisioned, expanded or deleted, or the zero time.
 func inTransit(volume *pavv1.PavVolume) time.Time {
 	switch volume.Status.Phase {
 	case pavv1.VolumeDeleting:
@@ -122,7 +124,7 @@ func inTransit(volume *pavv1.PavVolume) time.Time {
 	case pavv1.VolumePending:
 		return began(&volume.Status, pavv1.VolumeProvisioned, metav1.Time{})
 	default:
-		return time.Time{}
+		return began(&volume.Status, pavv1.VolumeExpanded, metav1.Time{}) // while it grows
 	}
 }
 

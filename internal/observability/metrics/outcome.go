@@ -13,6 +13,7 @@ import (
 const (
 	StepValidate = pavv1.WorkflowValidation
 	StepCreate   = pavv1.WorkflowCreation
+	StepExpand   = pavv1.WorkflowExpansion
 	StepRevert   = "revert"
 	StepDelete   = pavv1.WorkflowDeletion
 )

@@ -137,11 +137,11 @@ type child struct {
 	answers *bufio.Reader
 }
 
-// startChild starts a child process, which ends with the context.
-func startChild(ctx context.Context, role string, config *rest.Config, o orders) (*child, error) {
+// startChild starts a child process with additional variables, which ends with the context.
+func startChild(ctx context.Context, role string, config *rest.Config, o orders, variables ...string) (*child, error) {
 	o.Host, o.CA, o.Cert, o.Key = config.Host, config.CAData, config.CertData, config.KeyData
 	c := &child{command: exec.CommandContext(ctx, "/proc/self/exe")}
-	c.command.Env = append(os.Environ(), childRole+"="+role)
+	c.command.Env = append(append(os.Environ(), childRole+"="+role), variables...)
 	c.command.Stderr = os.Stderr
 	in, err := c.command.StdinPipe()
 	if err != nil {

@@ -31,7 +31,7 @@ func (c *cluster) fill(ctx context.Context, r *report) (err error) {
 	if err := each(ctx, s.nodes, c.addNode); err != nil {
 		return fmt.Errorf("creating nodes: %w", err)
 	}
-	if c.controller, err = startChild(ctx, controllerRole, c.agent, orders{}); err != nil {
+	if c.controller, err = startChild(ctx, controllerRole, c.agent, orders{}, c.limits...); err != nil {
 		return err
 	}
 	if err := each(ctx, s.provisioners, c.addProvisioner); err != nil {

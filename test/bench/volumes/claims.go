@@ -4,6 +4,7 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -39,7 +40,38 @@ func claimCases() []benchCase {
 				boundSubject("PaV, creation pod with /pav/ready", product, bothReady, many),
 			},
 		},
+		{
+			name: "grown", title: "Claim that requests more until its status has that, while no pod uses it", warm: true,
+			figures: []figure{{"claim has grown", "s"}},
+			subjects: []subject{
+				{name: "a pod that runs true, until it has succeeded", role: floor, measure: podSucceeds},
+				grownSubject("PaV, no pod", staging),
+				grownSubject("PaV, expansion pod", both),
+			},
+		},
 	}
+}
+
+// grownSubject measures from the request of a bound claim for more until its status has that capacity.
+func grownSubject(name string, p provider) subject {
+	return subject{name, product, func(ctx context.Context, w *world) ([]float64, error) {
+		claim := w.claims(1, p.className(immediate))[0]
+		if _, err := w.watch.observe(ctx, func() error { return w.create(ctx, claim) }, bound(claim)); err != nil {
+			return nil, err
+		}
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"spec": {"resources": {"requests": {"storage": "2Mi"}}}}`))
+		took, err := w.watch.observe(ctx, func() error { return w.kube.Patch(ctx, claim, patch) }, hasCapacity(claim, "2Mi"))
+		return seconds(took), err
+	}}
+}
+
+// podSucceeds measures from the creation of a pod that does nothing until it has succeeded.
+func podSucceeds(ctx context.Context, w *world) ([]float64, error) {
+	pod := w.client()
+	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
+	pod.Spec.Containers[0].Command = []string{"true"}
+	took, err := w.watch.observe(ctx, func() error { return w.create(ctx, pod) }, succeeded(pod))
+	return seconds(took), err
 }
 
 // many is the number of claims or volumes where there are many at once.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -62,6 +63,15 @@ func bound(claims ...*corev1.PersistentVolumeClaim) condition {
 			delete(waiting, client.ObjectKeyFromObject(claim))
 		}
 		return len(waiting) == 0
+	}}
+}
+
+// hasCapacity is met when the status of a claim has a capacity, and says nothing of an expansion any more.
+func hasCapacity(claim *corev1.PersistentVolumeClaim, size string) condition {
+	key, want := client.ObjectKeyFromObject(claim), resource.MustParse(size)
+	return condition{fmt.Sprintf("claim %s has %s", key, size), func(e event) bool {
+		seen, ok := e.object.(*corev1.PersistentVolumeClaim)
+		return ok && client.ObjectKeyFromObject(seen) == key && seen.Status.Capacity.Storage().Cmp(want) == 0 && len(seen.Status.Conditions) == 0
 	}}
 }
 

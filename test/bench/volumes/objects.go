@@ -19,7 +19,7 @@ const image = "busybox:1.37.0"
 const storageOf = "/var/lib/pav-bench"
 
 func storageClass(name, provisioner string, mode storagev1.VolumeBindingMode) *storagev1.StorageClass {
-	return &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: provisioner, VolumeBindingMode: &mode}
+	return &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: provisioner, VolumeBindingMode: &mode, AllowVolumeExpansion: new(true)}
 }
 
 // claims returns claims for 1 MiB of a class.

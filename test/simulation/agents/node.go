@@ -86,7 +86,7 @@ func (n *Node) Start(ctx context.Context, shared *Shared) error {
 	if err := collect.WatchPods(mgr, n.pods, collector); err != nil {
 		return err
 	}
-	n.drivers = map[string]csi.NodeServer{pavv1.Driver: pavcsi.ForPav(n.On, "simulation", reader, n.agent.Directories(), collector, notifier).Node}
+	n.drivers = map[string]csi.NodeServer{pavv1.Driver: pavcsi.ForPav(n.On, n.Machine.Boot(), "simulation", reader, n.agent.Directories(), collector, notifier).Node}
 	n.serve = func(driver string) csi.NodeServer {
 		return pavcsi.ForProvisioner(driver, n.On, "simulation", stager, pavcsi.Topology{Nodes: reader}).Node
 	}

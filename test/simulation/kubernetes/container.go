@@ -54,6 +54,10 @@ func (n *Node) runs(c *container, add func(world.Choice)) {
 
 func (n *Node) effect(c *container) {
 	if n.World.Chance(n.Trouble.Fails) {
+		if c.script.Verb == storage.Create && n.World.Rand.Int64N(2) == 0 {
+			n.World.Counts["creation pods that called it infeasible"]++
+			_ = n.Machine.PodMakes(pavOf(c), workflow.InfeasibleFile) // the power may have gone
+		}
 		n.end(c, true)
 		return
 	}

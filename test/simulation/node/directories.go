@@ -304,20 +304,33 @@ func (d *Directories) Ready(ctx context.Context, stage string) (bool, error) {
 
 // PodError implements stage.Directories.
 func (d *Directories) PodError(ctx context.Context, stage string, began time.Time) string {
+	text, _ := d.podText(ctx, "PodError "+stage, stage, "error", began)
+	return text
+}
+
+// Infeasible implements stage.Directories.
+func (d *Directories) Infeasible(ctx context.Context, stage string, began time.Time) (text string, found bool) {
+	return d.podText(ctx, "Infeasible "+stage, stage, "infeasible", began)
+}
+
+func (d *Directories) podText(ctx context.Context, call, stage, name string, began time.Time) (text string, found bool) {
 	const limit = 4 << 10
-	text, err := ask(ctx, d.agent, "PodError "+stage, func() (string, error) {
+	text, err := ask(ctx, d.agent, call, func() (string, error) {
 		pav, err := d.agent.node.stages[stage].open()
-		if err != nil || pav.files["error"].written.Before(began) {
+		if err != nil {
 			return "", err
 		}
-		return pav.read("error", limit)
+		if file, exists := pav.files[name]; exists && file.written.Before(began) {
+			return "", fs.ErrNotExist
+		}
+		return pav.read(name, limit)
 	})
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return ""
+		return "", false
 	case err != nil:
-		return "(/pav/error cannot be read: " + err.Error() + ")"
+		return "(/pav/" + name + " cannot be read: " + err.Error() + ")", true
 	default:
-		return strings.TrimSpace(text)
+		return strings.TrimSpace(text), true
 	}
 }

@@ -139,7 +139,8 @@ func install(ctx context.Context, packages []string) (string, error) {
 }
 
 func apt(ctx context.Context, arguments ...string) (string, error) {
-	command := exec.CommandContext(ctx, "apt-get", append([]string{"--quiet"}, arguments...)...)
+	// Another program may be installing packages: another run of the tests, or the machine's own updates.
+	command := exec.CommandContext(ctx, "apt-get", append([]string{"--quiet", "--option", "DPkg::Lock::Timeout=600"}, arguments...)...)
 	command.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
 	output, err := command.CombinedOutput()
 	return string(output), err

@@ -1,0 +1,207 @@
+package volume
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/reconcile"
+)
+
+// growable returns a volume of 1 Gi in use, whose claim shows 1 Gi and requests something.
+func growable(requests string) *state {
+	s := in(pavv1.VolumeReady, corev1.VolumeBound, deletePolicy)
+	s.o.claim = claimBound
+	s.o.provisioner.Spec.VolumeExpansion = &pavv1.VolumeExpansion{PodTemplate: field(`{}`)}
+	s.o.pv.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	s.o.user = &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "data", UID: "u1"}}
+	s.o.user.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(requests)}
+	s.o.user.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	return s
+}
+
+// shown makes the claim show what it is to show.
+func shown(o *snapshot) { sizeOf(*o).show(&o.user.Status, metav1.NewTime(noon)) }
+
+// growing returns a volume of 1 Gi that is to grow to 2 Gi, with a recorded pod. The claim shows that.
+func growing() *state {
+	return growable("2Gi").with(func(o *snapshot) {
+		status := &o.volume.Status
+		status.Step, status.Pods, status.ProvisionerGeneration = pavv1.StepExpanding, 2, 3
+		status.Pod = &pavv1.PodReference{Namespace: "pav-pods", Name: "pod"}
+		status.Expansion = &pavv1.VolumeExpansionRecord{Target: resource.MustParse("2Gi"), Attempt: 1}
+		shown(o)
+	})
+}
+
+// failedToGrow returns a volume whose expansion to 2 Gi has failed this many seconds ago, and whose claim requests something.
+func failedToGrow(requests string, reason pavv1.FailureReason, seconds int) *state {
+	return growing().with(func(o *snapshot) {
+		o.volume.Status.Step, o.volume.Status.Pod = "", nil
+		o.volume.Status.Expansion.Uncertain = reason == pavv1.FailurePodRemoved
+		o.volume.Status.Expansion.Failure = &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowExpansion, Reason: reason, Message: "why", Time: ago(seconds)}
+		o.user.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse(requests)
+		shown(o)
+	})
+}
+
+func capacityIs(text string) func(*snapshot) {
+	return func(o *snapshot) { o.volume.Status.Capacity = ptrQuantity(text) }
+}
+
+func claimShows(text string) func(*snapshot) {
+	return func(o *snapshot) { o.user.Status.Capacity[corev1.ResourceStorage] = resource.MustParse(text) }
+}
+
+func claimDeleted(o *snapshot) { o.user.DeletionTimestamp = new(metav1.NewTime(noon)) }
+
+func noUser(o *snapshot) { o.user = nil }
+
+func requests(text string) func(*snapshot) {
+	return func(o *snapshot) {
+		o.user.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse(text)
+	}
+}
+
+func offline(o *snapshot) { o.provisioner.Spec.VolumeExpansion.Online = new(false) }
+
+// held records that no node is to stage the volume until it has 2 Gi.
+func held(o *snapshot) {
+	o.volume.Status.Expansion = &pavv1.VolumeExpansionRecord{Target: resource.MustParse("2Gi"), Offline: true}
+	shown(o)
+}
+
+func stagedOnNode(o *snapshot) {
+	o.others = append(o.others, reconcile.Holder{Kind: reconcile.KindStage, Name: "stage", Node: "node-1"})
+}
+
+func noExpansion(o *snapshot) { o.provisioner.Spec.VolumeExpansion = nil }
+
+func releasedPV(o *snapshot) {
+	o.pv.Status.Phase, o.claim, o.user = corev1.VolumeReleased, claimGone, nil
+}
+
+func TestDecide_OnExpansion(t *testing.T) {
+	tests := map[string]struct {
+		state   *state
+		want    step
+		message string
+		after   time.Duration
+	}{
+		// No pod is recorded.
+		"the claim requests what the volume has":                  {state: growable("1Gi"), want: stepDone},
+		"the claim requests less than the volume has":             {state: growable("500Mi"), want: stepDone},
+		"the claim requests more":                                 {state: growable("2Gi"), want: stepExpand},
+		"no claim is bound":                                       {state: growable("2Gi").with(noUser), want: stepDone},
+		"the claim is being deleted":                              {state: growable("2Gi").with(claimDeleted), want: stepDone},
+		"the definition has no expansion":                         {state: growable("2Gi").with(noExpansion), want: stepWait, message: "no spec.volumeExpansion"},
+		"the definition has no expansion, and none is needed":     {state: growable("1Gi").with(noExpansion), want: stepDone},
+		"the provisioner is gone":                                 {state: growable("2Gi").with(func(o *snapshot) { o.provisioner = nil }), want: stepWait, message: "create it again"},
+		"the provisioner is gone, and nothing is to grow":         {state: growable("1Gi").with(func(o *snapshot) { o.provisioner = nil }), want: stepDone},
+		"the provisioner is to be deleted: it serves what it has": {state: growable("2Gi").with(func(o *snapshot) { o.provisioner.DeletionTimestamp = new(metav1.NewTime(noon)) }), want: stepExpand},
+		"the volume has grown: first the PersistentVolume":        {state: growable("2Gi").with(capacityIs("2Gi")), want: stepGrowPV},
+		"someone has written less into the PersistentVolume":      {state: growable("1Gi").with(capacityIs("2Gi")), want: stepGrowPV},
+		"it grows offline: first no node is to stage it":          {state: growable("2Gi").with(offline), want: stepHold},
+		"it grows offline, and a node has it":                     {state: growable("2Gi").with(offline).with(held).with(stagedOnNode), want: stepWait, message: "the volume is staged on node-1"},
+		"it grows offline, and no node has it":                    {state: growable("2Gi").with(offline).with(held), want: stepExpand},
+		"it grows online, and a node has it":                      {state: growable("2Gi").with(stagedOnNode), want: stepExpand},
+		"it grows offline without a pod":                          {state: growable("2Gi").with(offline).with(func(o *snapshot) { o.provisioner.Spec.VolumeExpansion.PodTemplate = nil }), want: stepExpand},
+		"it failed offline, and nodes may stage it meanwhile":     {state: failedToGrow("2Gi", pavv1.FailurePodFailed, 0).with(offline), want: stepDone, after: time.Second},
+		"it failed offline, and is tried again":                   {state: failedToGrow("2Gi", pavv1.FailurePodFailed, 100).with(offline), want: stepHold},
+		"nodes leave it alone, and the request is taken back":     {state: growable("1Gi").with(offline).with(held), want: stepEndExpansion},
+		"nodes leave it alone, and the claim is being deleted":    {state: growable("2Gi").with(offline).with(held).with(claimDeleted), want: stepEndExpansion},
+		"nodes leave it alone, and volumes do not grow any more":  {state: growable("2Gi").with(offline).with(held).with(noExpansion), want: stepEndExpansion},
+		"nodes leave it alone, and what a pod did is not known":   {state: growable("1Gi").with(offline).with(held).with(func(o *snapshot) { o.volume.Status.Expansion.Uncertain = true }), want: stepExpand},
+		"then a node":                       {state: onNodes(), want: stepShowSize},
+		"a node is to make it available":    {state: onNodes().with(shown), want: stepDone},
+		"a node says that it is infeasible": {state: onNodes().with(kubeletSays(corev1.PersistentVolumeClaimNodeResizeInfeasible)).with(nodeErrorAt(60)), want: stepDone, after: 9 * time.Minute},
+		"then the claim":                    {state: growable("2Gi").with(capacityIs("2Gi")).with(func(o *snapshot) { o.pv.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("2Gi") }), want: stepShowSize},
+		"the claim shows more than the volume has, which it keeps": {state: growable("1Gi").with(claimShows("3Gi")), want: stepDone},
+		"the expansion failed: wait":                               {state: failedToGrow("2Gi", pavv1.FailurePodFailed, 0), want: stepDone, after: time.Second},
+		"the expansion failed a while ago: again":                  {state: failedToGrow("2Gi", pavv1.FailurePodFailed, 1), want: stepExpand},
+		"it failed, and the claim shows nothing of that":           {state: failedToGrow("2Gi", pavv1.FailurePodFailed, 1).with(func(o *snapshot) { o.user.Status.Conditions = nil }), want: stepShowSize},
+		"it failed, and the definition has changed":                {state: failedToGrow("2Gi", pavv1.FailurePodFailed, 0).with(func(o *snapshot) { o.provisioner.Generation++ }), want: stepExpand},
+		"it failed, and a retry was requested":                     {state: failedToGrow("2Gi", pavv1.FailurePodFailed, 0).with(func(o *snapshot) { o.retry = noon.Add(time.Second) }), want: stepExpand},
+		"it failed, and the claim requests less, but more than 1 Gi": {
+			state: failedToGrow("1500Mi", pavv1.FailurePodFailed, 1), want: stepExpand},
+		"it failed, and the claim requests no more": {state: failedToGrow("1Gi", pavv1.FailurePodFailed, 0), want: stepEndExpansion},
+		"it is infeasible: wait longer":             {state: failedToGrow("2Gi", pavv1.FailureInfeasible, 60), want: stepDone, after: 9 * time.Minute},
+		"it is infeasible, and the claim requests something else": {
+			state: failedToGrow("3Gi", pavv1.FailureInfeasible, 1), want: stepExpand},
+		"the pod was removed by force, and the claim requests no more: the same again": {
+			state: failedToGrow("1Gi", pavv1.FailurePodRemoved, 1), want: stepExpand},
+		"the pod was removed by force, and the claim requests something else: the same again": {
+			state: failedToGrow("3Gi", pavv1.FailurePodRemoved, 0), want: stepDone, after: time.Second},
+		"another size follows after the same delay": {state: failedToGrow("3Gi", pavv1.FailurePodFailed, 0), want: stepDone, after: time.Second},
+		"the target of a restored record is below what the volume has": {
+			state: failedToGrow("1Gi", pavv1.FailurePodRemoved, 1).with(func(o *snapshot) { o.volume.Status.Expansion.Target = resource.MustParse("500Mi") }), want: stepEndExpansion},
+		"it was said that the volume cannot grow, and it need not any more": {state: growable("1Gi").with(func(o *snapshot) {
+			setCondition(o.volume, &o.volume.Status, pavv1.VolumeExpanded, "Unsupported", "m")
+		}), want: stepEndExpansion},
+		"the claim of a volume that has grown requests more": {state: growable("2Gi").with(func(o *snapshot) {
+			o.user.Status.AllocatedResources = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+		}), want: stepExpand},
+		"the PavVolume is deleted": {state: growable("2Gi").deleted(), want: stepWait, message: "still in use"},
+
+		// A pod is recorded.
+		"the claim does not show it yet":                    {state: growing().with(func(o *snapshot) { o.user.Status.AllocatedResourceStatuses = nil }), want: stepShowSize},
+		"the pod is to be created":                          {state: growing(), want: stepRunPod},
+		"the pod waits for long":                            {state: growing().with(due(601)), want: stepRunPod, message: "for a slot"},
+		"the claim requests another size first":             {state: growing().with(requests("3Gi")), want: stepDropPod},
+		"the claim is deleted first":                        {state: growing().with(claimDeleted), want: stepDropPod},
+		"the volume is released first":                      {state: growing().with(releasedPV), want: stepDropPod},
+		"the definition loses its expansion first":          {state: growing().with(noExpansion), want: stepDropPod},
+		"the pod runs":                                      {state: growing().pod(5, runs), want: stepDone, after: 25 * time.Second},
+		"the pod cannot start":                              {state: growing().pod(5, pulls), want: stepWait, message: "no such image"},
+		"the pod cannot start, and the volume is released":  {state: growing().pod(5, pulls).with(releasedPV), want: stepStopPod},
+		"the pod cannot start, and the claim requests less": {state: growing().pod(5, pulls).with(requests("1Gi")), want: stepStopPod},
+		"it succeeded, is not reported, and the volume is released": {
+			state: growing().pod(99, ended(corev1.PodSucceeded, 60)).with(releasedPV), want: stepRecordExpanded},
+		"the pod is being deleted":                  {state: growing().pod(5, runs, deletedAgo(99)), want: stepWait, message: "to confirm that pod"},
+		"the pod runs, and the volume is released":  {state: growing().pod(5, runs).with(releasedPV), want: stepDone, after: 25 * time.Second},
+		"the pod succeeded, and is not reported":    {state: growing().pod(99, ended(corev1.PodSucceeded, 60)), want: stepWait, message: "left in /pav"},
+		"the same, and its node is gone":            {state: growing().pod(99, ended(corev1.PodSucceeded, 60)).with(func(o *snapshot) { o.nodeGone = true }), want: stepRecordExpanded},
+		"its node is gone since a moment":           {state: growing().pod(99, ended(corev1.PodSucceeded, 1)).with(func(o *snapshot) { o.nodeGone = true }), want: stepDone, after: 5 * time.Second},
+		"the pod succeeded":                         {state: growing().pod(9, ended(corev1.PodSucceeded, 1), reported), want: stepRecordExpanded},
+		"it succeeded, and the volume is released":  {state: growing().pod(9, ended(corev1.PodSucceeded, 1), reported).with(releasedPV), want: stepRecordExpanded},
+		"it succeeded, and the claim requests less": {state: growing().pod(9, ended(corev1.PodSucceeded, 1), reported).with(requests("1Gi")), want: stepRecordExpanded},
+		"the pod failed":                            {state: growing().pod(9, ended(corev1.PodFailed, 1), reported), want: stepRecordFailure},
+		"the pod is gone":                           {state: growing().with(vanishedPod), want: stepRecordFailure},
+		"the pod ran for another leader, and runs":  {state: growable("2Gi").with(strayPod(runs)), want: stepWait, message: "being stopped"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			d := decideIn(test.state.o)
+			if d.step != test.want || !strings.Contains(d.message, test.message) {
+				t.Errorf("got %s by %q, message %q; want %s, %q", d.step, d.rule, d.message, test.want, test.message)
+			}
+			if test.after != 0 && d.after.Round(time.Second) != test.after {
+				t.Errorf("again after %s, want %s", d.after, test.after)
+			}
+		})
+	}
+}
+
+// The target stays while it is not known what the last pod has done.
+func TestTarget(t *testing.T) {
+	for name, test := range map[string]struct {
+		state *state
+		want  string
+	}{
+		"a first expansion":  {state: growable("2Gi"), want: "2Gi"},
+		"after a failure":    {state: failedToGrow("3Gi", pavv1.FailurePodFailed, 1), want: "3Gi"},
+		"called infeasible":  {state: failedToGrow("1500Mi", pavv1.FailureInfeasible, 1), want: "1500Mi"},
+		"a pod that is lost": {state: failedToGrow("3Gi", pavv1.FailurePodRemoved, 1), want: "2Gi"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := test.state.o.target(); got.Cmp(resource.MustParse(test.want)) != 0 {
+				t.Errorf("got %s, want %s", got.String(), test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,153 @@
+package volume
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/attempt"
+	"github.com/albertofaria/pav/internal/controller/queue"
+	"github.com/albertofaria/pav/internal/reconcile"
+	"github.com/albertofaria/pav/internal/reconcile/reconciletest"
+	"github.com/albertofaria/pav/internal/template"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// expander returns a reconciler with the objects of a snapshot. The snapshot's PavVolume is the one of the API server.
+func expander(t *testing.T, o *snapshot) *Reconciler {
+	t.Helper()
+	o.volume.Spec.StorageClass.Raw, o.volume.Spec.Claim.Raw = []byte(`{"metadata": {"name": "fast"}}`), []byte(`{}`)
+	objects := []client.Object{o.volume, o.provisioner}
+	if o.pv != nil {
+		o.pv.Spec.ClaimRef.Namespace, o.pv.Spec.ClaimRef.Name = "apps", "data"
+		objects = append(objects, o.pv)
+	}
+	if o.user != nil {
+		o.user.Spec.VolumeName, o.user.Status.Phase = o.volume.Name, corev1.ClaimBound
+		objects = append(objects, o.user)
+	}
+	c := reconciletest.Client(t, objects...)
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(o.volume), o.volume); err != nil {
+		t.Fatal(err)
+	}
+	return &Reconciler{
+		Client: c, Live: c, Runner: &workflow.Runner{Client: c}, Events: record.NewFakeRecorder(10), Now: func() time.Time { return noon },
+		Templates: template.NewEvaluator(template.DefaultLimits()), holders: &reconcile.LiveReads{Reader: c},
+		slots:      attempt.NewSlots(queue.Limits{}, func(string) {}),
+		rejections: workqueue.NewTypedItemExponentialFailureRateLimiter[string](time.Second, time.Minute),
+	}
+}
+
+// Whatever a pod has reached, the recorded capacity never becomes less.
+func TestGrown_NeverLowersTheCapacity(t *testing.T) {
+	for target, want := range map[string]string{"3Gi": "3Gi", "1Gi": "2Gi"} {
+		o := growing().with(capacityIs("2Gi")).o
+		r := expander(t, &o)
+		q := resource.MustParse(target)
+		if err := r.grown(t.Context(), o, nothing, q.Value()); err != nil {
+			t.Fatal(err)
+		}
+		if got := o.volume.Status.Capacity.String(); got != want || o.volume.Status.Expansion != nil || o.volume.Status.Pod != nil {
+			t.Errorf("expanded to %s, it has %s (%+v), want %s", target, got, o.volume.Status.Expansion, want)
+		}
+	}
+}
+
+// The PersistentVolume of a volume that has grown was released before the new capacity was written to it.
+func TestMarkReady_KeepsWhatTheVolumeHasGrownTo(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*snapshot)
+		want   string
+	}{
+		"retained, and bound again":      {change: func(o *snapshot) { o.volume.Status.Phase = pavv1.VolumeRetained }, want: "2Gi"},
+		"a record that was restored":     {change: func(o *snapshot) { o.volume.Status.RecordUID = "another" }, want: "1Gi"},
+		"a volume that never was in use": {change: func(o *snapshot) { o.volume.Status.Phase = pavv1.VolumePending }, want: "1Gi"},
+		"a PersistentVolume of more size": {change: func(o *snapshot) {
+			o.volume.Status.Phase = pavv1.VolumeRetained
+			o.pv.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("3Gi")
+		}, want: "3Gi"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := growable("1Gi").with(capacityIs("2Gi")).with(test.change).o
+			r := expander(t, &o)
+			if err := r.markReady(t.Context(), o, decision{step: stepMarkReady}); err != nil {
+				t.Fatal(err)
+			}
+			if got := o.volume.Status.Capacity.String(); got != test.want {
+				t.Errorf("it has %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestFailExpansion_RecordsWhatIsNotKnown(t *testing.T) {
+	unknown := func(o *snapshot) { o.volume.Status.Expansion.Uncertain = true }
+	podless := &pavv1.WorkflowFailure{Reason: pavv1.FailureQuotaExceeded}
+	for name, test := range map[string]struct {
+		state   *state
+		failure *pavv1.WorkflowFailure
+		want    bool
+	}{
+		"the pod failed by itself":                              {state: growing().with(unknown).pod(9, ended(corev1.PodFailed, 1), reported), want: false},
+		"the pod is gone":                                       {state: growing().with(vanishedPod), want: true},
+		"the pod was deleted":                                   {state: growing().pod(9, ended(corev1.PodFailed, 1), reported, deletedAgo(2)), want: true},
+		"the pod was evicted":                                   {state: growing().pod(9, ended(corev1.PodFailed, 1), reported, func(p *corev1.Pod) { p.Status.Reason = "Evicted" }), want: true},
+		"no other pod could be created":                         {state: growing(), failure: podless, want: false},
+		"no other pod could be created, and one is gone":        {state: growing().with(unknown), failure: podless, want: true},
+		"the pod wrote a capacity that is too small, and ended": {state: growing().pod(9, ended(corev1.PodSucceeded, 1), reported), failure: &pavv1.WorkflowFailure{PodName: "pod", Reason: pavv1.FailureOutputInvalid}, want: false},
+		"someone has removed the record":                        {state: growing().with(vanishedPod).with(func(o *snapshot) { o.volume.Status.Expansion = nil }), want: false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := test.state.o
+			r := expander(t, &o)
+			failure := test.failure
+			if failure == nil {
+				failure = o.attempt().Failure(pavv1.WorkflowExpansion)
+			}
+			if err := r.failExpansion(t.Context(), o, failure, nothing); err != nil {
+				t.Fatal(err)
+			}
+			e := o.volume.Status.Expansion
+			if got := e != nil && e.Uncertain; got != test.want || o.volume.Status.Pod != nil || o.volume.Status.Step != "" {
+				t.Errorf("uncertain: %t, want %t; pod %v in the step %q", got, test.want, o.volume.Status.Pod, o.volume.Status.Step)
+			}
+		})
+	}
+}
+
+// The definition is changed after the pod was recorded, and before it is created.
+func TestRunPod_OfAnExpansion_RecordsTheCapacityOfItsDefinition(t *testing.T) {
+	for name, test := range map[string]struct {
+		recorded *resource.Quantity
+		defined  *pavv1.Template
+		want     string
+	}{
+		"another capacity": {recorded: ptrQuantity("4Gi"), defined: field(`"3Gi"`), want: "3Gi"},
+		"no capacity":      {recorded: ptrQuantity("4Gi"), want: "<nil>"},
+		"a capacity":       {defined: field(`"3Gi"`), want: "3Gi"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := growing().with(func(o *snapshot) {
+				o.volume.Status.Expansion.Capacity = test.recorded
+				o.provisioner.Spec.VolumeExpansion = &pavv1.VolumeExpansion{Capacity: test.defined, PodTemplate: field(`{"spec": {"containers": [{"name": "main", "image": "none"}]}}`)}
+			}).o
+			r := expander(t, &o)
+			if pod, _, err := r.preparePod(t.Context(), o); !errors.Is(err, reconcile.ErrStale) {
+				t.Fatalf("got pod %v, error %v", pod, err)
+			}
+			if got := o.volume.Status.Expansion.Capacity.String(); got != test.want {
+				t.Errorf("the recorded capacity is %s, want %s", got, test.want)
+			}
+			if pod, _, err := r.preparePod(t.Context(), o); err != nil || pod == nil {
+				t.Errorf("the next pass makes no pod: %v", err)
+			}
+		})
+	}
+}
