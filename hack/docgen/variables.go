@@ -14,6 +14,7 @@ var groups = [][]string{
 	{"volumeValidation"},
 	{"volumeCreation"},
 	{"volumeExpansion"},
+	{"volumeModification"},
 	{"volumeDeletion"},
 	{"volumeStaging", "volumeUnstaging"},
 	{template.NodeExpansion},

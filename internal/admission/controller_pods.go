@@ -117,7 +117,7 @@ func (h *ControllerPodHandler) request(ctx context.Context, provisioner *pavv1.P
 		Templates: h.Templates, Defaults: h.PodDefaults, GetPVC: getPVC(h.Client), Allowed: provisioner.Spec.AllowedClaimNamespaces,
 	}
 	ref := volume.Spec.ClaimRef
-	if kind == pavv1.WorkflowExpansion {
+	if kind == pavv1.WorkflowExpansion || kind == pavv1.WorkflowModification {
 		var err error
 		if ref, err = h.user(ctx, volume, &request); err != nil {
 			return request, err
@@ -139,6 +139,9 @@ func (h *ControllerPodHandler) request(ctx context.Context, provisioner *pavv1.P
 	if request.Class, err = podplan.RecordedClass(volume); err != nil {
 		return request, refusePod("%w", err)
 	}
+	if err := addAttributes(&request, volume, kind); err != nil {
+		return request, refusePod("%w", err)
+	}
 	if kind == pavv1.WorkflowDeletion {
 		if request.Provisioned, err = podplan.RecordedProvisionedClaim(volume); err != nil {
 			return request, refusePod("%w", err)
@@ -150,7 +153,20 @@ func (h *ControllerPodHandler) request(ctx context.Context, provisioner *pavv1.P
 	return request, err
 }
 
-// user adds the PersistentVolume to the request for an expansion, and returns the claim that is bound to it, which need not be
+// addAttributes adds the attributes of a volume to a request.
+func addAttributes(request *podplan.VolumeRequest, volume *pavv1.PavVolume, kind string) error {
+	attributes := podplan.AttributesAtCreation
+	if request.Volume != nil {
+		attributes = podplan.Attributes
+	}
+	has, err := attributes(volume)
+	if request.Attributes = has.Parameters; kind == pavv1.WorkflowModification && volume.Status.Modification != nil {
+		request.Attributes, request.OldAttributes = volume.Status.Modification.Target.Parameters, has.Parameters
+	}
+	return err
+}
+
+// user adds the PersistentVolume to the request for a change of the volume, and returns the claim that is bound to it, which need not be
 // the one that the volume was made for.
 func (h *ControllerPodHandler) user(ctx context.Context, volume *pavv1.PavVolume, request *podplan.VolumeRequest) (pavv1.ClaimReference, error) {
 	pv, live, err := get[corev1.PersistentVolume](ctx, h.Client, "v1", "PersistentVolume", client.ObjectKey{Name: volume.Name})

@@ -79,6 +79,7 @@ func (s *sharing) trimClaim(claim *corev1.PersistentVolumeClaim) {
 	claim.Status = corev1.PersistentVolumeClaimStatus{
 		Phase: share(s, status.Phase), Capacity: share(s, status.Capacity),
 		AllocatedResources: status.AllocatedResources, AllocatedResourceStatuses: status.AllocatedResourceStatuses, Conditions: status.Conditions,
+		CurrentVolumeAttributesClassName: status.CurrentVolumeAttributesClassName, ModifyVolumeStatus: status.ModifyVolumeStatus,
 	}
 	volume := claim.Spec.VolumeName
 	claim.Spec.VolumeName = ""
@@ -93,6 +94,7 @@ func (s *sharing) trimPV(pv *corev1.PersistentVolume) {
 	spec := corev1.PersistentVolumeSpec{
 		Capacity:                      share(s, pv.Spec.Capacity),
 		PersistentVolumeReclaimPolicy: share(s, pv.Spec.PersistentVolumeReclaimPolicy),
+		VolumeAttributesClassName:     share(s, pv.Spec.VolumeAttributesClassName),
 	}
 	if ref := pv.Spec.ClaimRef; ref != nil {
 		spec.ClaimRef = &corev1.ObjectReference{
@@ -153,6 +155,7 @@ func (s *sharing) trimVolume(volume *pavv1.PavVolume) {
 	volume.Spec.Provisioner = share(s, volume.Spec.Provisioner)
 	volume.Spec.ClaimRef.Namespace = share(s, volume.Spec.ClaimRef.Namespace)
 	volume.Spec.StorageClass = share(s, volume.Spec.StorageClass)
+	volume.Spec.VolumeAttributesClass = share(s, volume.Spec.VolumeAttributesClass)
 	volume.Status.ProvisionedClaim = nil
 	s.trimConditions(volume.Status.Conditions)
 	claim := corev1.PersistentVolumeClaim{}

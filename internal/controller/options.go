@@ -53,7 +53,7 @@ type Options struct {
 	QPS   float32
 	Burst int
 
-	// Pods limits how many validation, creation, expansion and deletion pods run at once.
+	// Pods limits how many validation, creation, expansion, modification and deletion pods run at once.
 	Pods queue.Limits
 
 	// Templates limits the resources for evaluating a PavProvisioner's fields.
@@ -100,7 +100,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.Workers, "workers", o.Workers, "how many objects of a kind are reconciled at once")
 	flags.Float32Var(&o.QPS, "kube-api-qps", o.QPS, "requests per second to the API server, for each kind of object")
 	flags.IntVar(&o.Burst, "kube-api-burst", o.Burst, "burst of requests to the API server, for each kind of object")
-	flags.IntVar(&o.Pods.Overall, "max-pods", o.Pods.Overall, "how many validation, creation, expansion and deletion pods run at once; pods that cannot start do not count, but there are at most three times as many pods in all, and one more for each PavProvisioner")
+	flags.IntVar(&o.Pods.Overall, "max-pods", o.Pods.Overall, "how many validation, creation, expansion, modification and deletion pods run at once; pods that cannot start do not count, but there are at most three times as many pods in all, and one more for each PavProvisioner")
 	flags.IntVar(&o.Pods.PerProvisioner, "max-pods-per-provisioner", o.Pods.PerProvisioner, "how many of these run at once for one PavProvisioner; if as many of its pods cannot start, it gets no more, except one for each namespace without any")
 	flags.BoolVar(&o.StartupTaint, "startup-taint", o.StartupTaint, "remove the taint "+pavv1.NotReadyTaint+" from nodes once the drivers of PaV are registered there; needs the right to patch nodes")
 	flags.Var(&o.PodDefaults, "pod-defaults", workflow.DefaultsHelp)

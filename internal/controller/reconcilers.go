@@ -41,7 +41,7 @@ type Parts struct {
 	// PodDefaults are those of all workflow pods.
 	PodDefaults workflow.Defaults
 
-	// Pods limits how many validation, creation, expansion and deletion pods run at once.
+	// Pods limits how many validation, creation, expansion, modification and deletion pods run at once.
 	Pods queue.Limits
 
 	// StartupTaint says whether the startup taint of nodes is removed.
@@ -73,7 +73,7 @@ func NewReconcilers(p Parts) *Reconcilers {
 	}}
 }
 
-// PodCounts returns the counts of validation, creation, expansion and deletion pods, by provisioner.
+// PodCounts returns the counts of validation, creation, expansion, modification and deletion pods, by provisioner.
 func (r *Reconcilers) PodCounts() map[string]queue.Counts { return r.volumes.PodCounts() }
 
 // Register adds the reconcilers to the manager, in the order of a volume's life. Each has its own options.

@@ -27,6 +27,7 @@ var sections = []section{
 	{"volumeValidation", "volumeValidation.podTemplate", pavv1.WorkflowValidation},
 	{"volumeCreation", "volumeCreation.podTemplate", pavv1.WorkflowCreation},
 	{"volumeExpansion", "volumeExpansion.podTemplate", pavv1.WorkflowExpansion},
+	{"volumeModification", "volumeModification.podTemplate", pavv1.WorkflowModification},
 	{"volumeDeletion", "volumeDeletion.podTemplate", pavv1.WorkflowDeletion},
 	{"volumeStaging", "volumeStaging.podTemplate", pavv1.WorkflowStaging},
 	{template.NodeExpansion, template.NodeExpansion, pavv1.WorkflowNodeExpansion},

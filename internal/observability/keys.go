@@ -11,18 +11,19 @@ import (
 
 // The keys of log lines of both agents. The values of claims and pods are NAMESPACE/NAME.
 const (
-	Claim       = "claim"
-	Volume      = "volume" // the name of the PersistentVolume, and of the PavVolume
-	Stage       = "stage"  // the name of the PavStage
-	Node        = "node"
-	Pod         = "pod"
-	Provisioner = "provisioner"
-	Namespace   = "namespace"
-	Step        = "step" // what an agent does next
-	Rule        = "rule" // the rule that chose the step, by its name in the decision table
-	Workflow    = "workflow"
-	Reason      = "reason"   // why something failed
-	Duration    = "duration" // how long something took
+	Claim           = "claim"
+	Volume          = "volume" // the name of the PersistentVolume, and of the PavVolume
+	Stage           = "stage"  // the name of the PavStage
+	Node            = "node"
+	Pod             = "pod"
+	Provisioner     = "provisioner"
+	Namespace       = "namespace"
+	Step            = "step" // what an agent does next
+	Rule            = "rule" // the rule that chose the step, by its name in the decision table
+	Workflow        = "workflow"
+	Reason          = "reason" // why something failed
+	AttributesClass = "attributesClass"
+	Duration        = "duration" // how long something took
 )
 
 // Name returns the value of a claim or pod in log lines.

@@ -44,7 +44,7 @@ func (r VolumeRequest) Create(ctx context.Context, c *pavv1.VolumeCreation) (*Cr
 	if c == nil {
 		c = &pavv1.VolumeCreation{}
 	}
-	vars, err := template.CreationVariables(r.Claim, r.Class, r.Node)
+	vars, err := template.CreationVariables(r.Claim, r.Class, r.Node, r.Attributes)
 	if err != nil {
 		return nil, &Error{err}
 	}

@@ -64,7 +64,7 @@ func (r VolumeRequest) CheckLargest(ctx context.Context, v *pavv1.VolumeValidati
 	if v == nil {
 		return nil
 	}
-	vars, err := template.DynamicValidationVariables(r.Claim, r.Class, nil)
+	vars, err := template.DynamicValidationVariables(r.Claim, r.Class, nil, r.Attributes)
 	if err != nil {
 		return &Error{err}
 	}

@@ -67,6 +67,10 @@ func PersistentVolume(volume *pavv1.PavVolume) (*corev1.PersistentVolume, error)
 	if err != nil {
 		return nil, err
 	}
+	mutable, err := AttributesAtCreation(volume)
+	if err != nil {
+		return nil, err
+	}
 	ref := volume.Spec.ClaimRef
 	pv := &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{
@@ -96,6 +100,9 @@ func PersistentVolume(volume *pavv1.PavVolume) (*corev1.PersistentVolume, error)
 				VolumeAttributes: attributes,
 			}},
 		},
+	}
+	if mutable.Class != "" {
+		pv.Spec.VolumeAttributesClassName = &mutable.Class
 	}
 	return pv, nil
 }

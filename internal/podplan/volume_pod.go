@@ -20,6 +20,8 @@ func PodField(kind string) string {
 		return CreationPod
 	case pavv1.WorkflowExpansion:
 		return ExpansionPod
+	case pavv1.WorkflowModification:
+		return ModificationPod
 	default:
 		return DeletionPod
 	}
@@ -86,6 +88,11 @@ func (r VolumeRequest) Planned(ctx context.Context, definition *pavv1.PavProvisi
 			if expansion, err = r.Expand(ctx, definition.VolumeExpansion, record.Target.Value()); err == nil {
 				rendered = expansion.Pod
 			}
+		}
+	case pavv1.WorkflowModification:
+		if record := volume.Status.Modification; record != nil {
+			r.StagedOn = record.StagedOn
+			rendered, err = r.Modify(ctx, definition.VolumeModification)
 		}
 	case pavv1.WorkflowDeletion:
 		rendered, err = r.Deletion(ctx, definition.VolumeDeletion, volume.Status.Handle)

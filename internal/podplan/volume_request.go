@@ -43,9 +43,14 @@ type VolumeRequest struct {
 	// for the claim's first consumer; Node is nil if it selected none.
 	Claim, Class, Node map[string]any
 
-	// Volume is the PersistentVolume, and StagedOn are the names of the nodes that have it staged; only for expansion.
+	// Volume is the PersistentVolume, and StagedOn are the names of the nodes that have it staged; only for expansion and
+	// modification.
 	Volume   map[string]any
 	StagedOn []string
+
+	// Attributes are those with which the volume is created or, for modification, those that it is to have; OldAttributes are those
+	// that it has then.
+	Attributes, OldAttributes map[string]string
 
 	// Provisioned is the claim as it was when the volume was created; only for deletion.
 	Provisioned map[string]any
@@ -87,8 +92,10 @@ const (
 	CreationPod   = "spec.volumeCreation.podTemplate"
 	ExpansionPod  = "spec.volumeExpansion.podTemplate"
 	DeletionPod   = "spec.volumeDeletion.podTemplate"
-	StagingPod    = "spec.volumeStaging.podTemplate"
-	UnstagingPod  = "spec.volumeUnstaging.podTemplate"
+
+	ModificationPod = "spec.volumeModification.podTemplate"
+	StagingPod      = "spec.volumeStaging.podTemplate"
+	UnstagingPod    = "spec.volumeUnstaging.podTemplate"
 
 	NodeExpansionPod = "spec.volumeExpansion.nodePodTemplate"
 )
@@ -99,7 +106,7 @@ func (r VolumeRequest) Deletion(ctx context.Context, d *pavv1.VolumeDeletion, ha
 	if d == nil || d.PodTemplate == nil {
 		return nil, nil
 	}
-	vars, err := template.DeletionVariables(r.Claim, r.Provisioned, r.Class, r.Node, handle)
+	vars, err := template.DeletionVariables(r.Claim, r.Provisioned, r.Class, r.Node, r.Attributes, handle)
 	if err != nil {
 		return nil, &Error{err}
 	}

@@ -42,6 +42,9 @@ const (
 	VolumeResizeSuccessful     = "VolumeResizeSuccessful"
 	FileSystemResizeRequired   = "FileSystemResizeRequired"
 	VolumeResizeFailed         = "VolumeResizeFailed"
+	VolumeModify               = "VolumeModify"
+	VolumeModifySuccessful     = "VolumeModifySuccessful"
+	VolumeModifyFailed         = "VolumeModifyFailed"
 	VolumeFailedDelete         = "VolumeFailedDelete"
 	VolumeDeletionWaiting      = "VolumeDeletionWaiting"
 	FailedMount                = "FailedMount"
@@ -62,16 +65,30 @@ func BindsLate(class *storagev1.StorageClass) bool {
 	return mode != nil && *mode == storagev1.VolumeBindingWaitForFirstConsumer
 }
 
+// AttributesClass returns the name of the VolumeAttributesClass that a claim names, or "".
+func AttributesClass(claim *corev1.PersistentVolumeClaim) string {
+	return orEmpty(claim.Spec.VolumeAttributesClassName)
+}
+
+// CurrentAttributesClass returns the name of the VolumeAttributesClass whose attributes a claim shows, or "".
+func CurrentAttributesClass(claim *corev1.PersistentVolumeClaim) string {
+	return orEmpty(claim.Status.CurrentVolumeAttributesClassName)
+}
+
+func orEmpty(name *string) string {
+	if name == nil {
+		return ""
+	}
+	return *name
+}
+
 // ClassName returns the name of the claim's StorageClass, or "".
 func ClassName(claim *corev1.PersistentVolumeClaim) string {
 	// Kubernetes gives precedence to the annotation, which old claims have.
 	if name, ok := claim.Annotations[corev1.BetaStorageClassAnnotation]; ok {
 		return name
 	}
-	if claim.Spec.StorageClassName != nil {
-		return *claim.Spec.StorageClassName
-	}
-	return ""
+	return orEmpty(claim.Spec.StorageClassName)
 }
 
 // Unbound reports whether the claim waits for a volume.

@@ -24,6 +24,10 @@ const (
 	// ClaimsByClass finds unbound claims by their StorageClass.
 	ClaimsByClass = "claim.class"
 
+	// ClaimsByAttributesClass finds claims by the VolumeAttributesClass that they name, and whose attributes their volume is not
+	// known to have.
+	ClaimsByAttributesClass = "claim.attributesclass"
+
 	// ClaimsByVolume finds claims by the bucket of spec.volumeName.
 	ClaimsByVolume = "claim.volume"
 
@@ -122,6 +126,13 @@ var indexes = []index{
 	}),
 	of(&corev1.PersistentVolumeClaim{}, ClaimsByClass, func(c *corev1.PersistentVolumeClaim) string {
 		return ifUnbound(c, protocol.ClassName(c))
+	}),
+	of(&corev1.PersistentVolumeClaim{}, ClaimsByAttributesClass, func(c *corev1.PersistentVolumeClaim) string {
+		wanted := protocol.AttributesClass(c)
+		if wanted == protocol.CurrentAttributesClass(c) {
+			return ""
+		}
+		return wanted
 	}),
 	inBucket(&corev1.PersistentVolumeClaim{}, ClaimsByVolume, func(c *corev1.PersistentVolumeClaim) string { return c.Spec.VolumeName }),
 	of(&corev1.PersistentVolume{}, HeldPVsByDriver, func(pv *corev1.PersistentVolume) string {

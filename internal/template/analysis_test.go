@@ -33,9 +33,9 @@ func TestAnalyze_Mistakes(t *testing.T) {
 		"a name that is misspelt":      {"volumeCreation", "{{ parms.x }}", []string{"line 1, column 4: 'parms' is not known here; did you mean 'params'?"}, nil},
 		"a function of Python":         {"volumeCreation", "{{ len(params) }}", []string{"line 1, column 4: 'len' is not known here; there is a filter 'length'"}, nil},
 		"a name of another section":    {"volumeCreation", "{{ node.metadata.name }}", []string{"line 1, column 4: 'node' is not known here; it is known in volumeStaging, volumeExpansion.nodePodTemplate and volumeUnstaging; did you mean 'selectedNode'?"}, nil},
-		"a handle in creation":         {"volumeCreation", "{{ handle }}", []string{"line 1, column 4: 'handle' is not known here; it is known in volumeValidation, volumeExpansion, volumeStaging, volumeExpansion.nodePodTemplate and volumeUnstaging; did you mean 'defaultHandle'?"}, nil},
-		"a handle in deletion":         {"volumeDeletion", "{{ handle }}", []string{"line 1, column 4: 'handle' is not known here; it is known in volumeValidation, volumeExpansion, volumeStaging, volumeExpansion.nodePodTemplate and volumeUnstaging; did you mean 'volumeHandle'?"}, nil},
-		"a capacity in creation":       {"volumeCreation", "{{ capacity }}", []string{"line 1, column 4: 'capacity' is not known here; it is known in volumeExpansion, volumeStaging, volumeExpansion.nodePodTemplate and volumeUnstaging; did you mean 'requestedMinCapacity'?"}, nil},
+		"a handle in creation":         {"volumeCreation", "{{ handle }}", []string{"line 1, column 4: 'handle' is not known here; it is known in volumeValidation, volumeExpansion, volumeModification, volumeStaging, volumeExpansion.nodePodTemplate and volumeUnstaging; did you mean 'defaultHandle'?"}, nil},
+		"a handle in deletion":         {"volumeDeletion", "{{ handle }}", []string{"line 1, column 4: 'handle' is not known here; it is known in volumeValidation, volumeExpansion, volumeModification, volumeStaging, volumeExpansion.nodePodTemplate and volumeUnstaging; did you mean 'volumeHandle'?"}, nil},
+		"a capacity in creation":       {"volumeCreation", "{{ capacity }}", []string{"line 1, column 4: 'capacity' is not known here; it is known in volumeExpansion, volumeModification, volumeStaging, volumeExpansion.nodePodTemplate and volumeUnstaging; did you mean 'requestedMinCapacity'?"}, nil},
 		"a requested mode in staging":  {"volumeStaging", "{{ requestedVolumeMode }}", []string{"line 1, column 4: 'requestedVolumeMode' is not known here; it is known in volumeValidation, volumeCreation and volumeDeletion; did you mean 'volumeMode'?"}, nil},
 		"a name of a loop":             {"volumeCreation", "{% for x in params %}{% set z = x %}{% endfor %}{{ z }}", []string{"line 1, column 52: 'z' is not known here: " + namespaceHint}, nil},
 		"a name of a branch":           {"volumeCreation", "{% if params %}{% set z = 1 %}{% endif %}{{ z }}", nil, nil},
@@ -52,7 +52,7 @@ func TestAnalyze_Mistakes(t *testing.T) {
 		"a value and another":          {"volumeCreation", "{{ nope and 'x' }}", []string{"line 1, column 4: 'nope' is not known here"}, nil},
 		"what is optional":             {"volumeValidation", "{{ sc.x }}{{ pvc.x }}{{ pv.x }}{{ handle }}{{ selectedNode.x }}", nil, nil},
 		"several, in order":            {"volumeStaging", "{{ b | nosuch }}\n{{ a }}{% if c %}{% endif %}", []string{"line 1, column 4: 'b' is not known here", "line 1, column 8: there is no filter 'nosuch'", "line 2, column 4: 'a' is not known here"}, []string{"line 2, column 14: 'c' is not known here"}},
-		"a section that is none":       {"volume", "{{ params }}", []string{"line 1, column 4: 'params' is not known here; it is known in volumeValidation, volumeCreation, volumeExpansion, volumeDeletion, volumeStaging, volumeExpansion.nodePodTemplate and volumeUnstaging"}, nil},
+		"a section that is none":       {"volume", "{{ params }}", []string{"line 1, column 4: 'params' is not known here; it is known in volumeValidation, volumeCreation, volumeExpansion, volumeModification, volumeDeletion, volumeStaging, volumeExpansion.nodePodTemplate and volumeUnstaging"}, nil},
 	}
 	e := NewEvaluator(DefaultLimits())
 	for name, test := range tests {
@@ -219,9 +219,9 @@ func TestContext_IsWhatTemplatesGet(t *testing.T) {
 	staging := must(StagingVariables(volume, claim, claim, node, true))
 	static := must(StagingVariables(volume, claim, nil, node, true))
 	contexts := map[string][]Variables{
-		"volumeValidation": {must(DynamicValidationVariables(claim, class, node)), must(DynamicValidationVariables(claim, class, nil)), must(StaticValidationVariables(volume))},
-		"volumeCreation":   {must(CreationVariables(claim, class, node)), must(CreationVariables(claim, class, nil))},
-		"volumeDeletion":   {must(DeletionVariables(claim, claim, class, node, "h")), must(DeletionVariables(claim, claim, class, nil, ""))},
+		"volumeValidation": {must(DynamicValidationVariables(claim, class, node, nil)), must(DynamicValidationVariables(claim, class, nil, nil)), must(StaticValidationVariables(volume))},
+		"volumeCreation":   {must(CreationVariables(claim, class, node, nil)), must(CreationVariables(claim, class, nil, nil))},
+		"volumeDeletion":   {must(DeletionVariables(claim, claim, class, node, nil, "h")), must(DeletionVariables(claim, claim, class, nil, nil, ""))},
 		"volumeStaging":    {staging, static},
 		"volumeUnstaging":  {staging, static},
 		NodeExpansion:      {must(NodeExpansionVariables(volume, claim, claim, node, true, 2)), must(NodeExpansionVariables(volume, claim, nil, node, true, 2))},

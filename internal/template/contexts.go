@@ -51,7 +51,7 @@ type Variable struct {
 const NodeExpansion = "volumeExpansion.nodePodTemplate"
 
 // sections are the fields of a PavProvisioner's spec that have contexts, in the order of a volume's life.
-var sections = []string{"volumeValidation", "volumeCreation", "volumeExpansion", "volumeDeletion", "volumeStaging", NodeExpansion, "volumeUnstaging"}
+var sections = []string{"volumeValidation", "volumeCreation", "volumeExpansion", "volumeModification", "volumeDeletion", "volumeStaging", NodeExpansion, "volumeUnstaging"}
 
 // Context returns the variables that the templates of a section, such as "volumeCreation", can use, and whether the
 // section exists. Each section also has the function get_pvc.
@@ -62,7 +62,11 @@ func Context(section string) ([]Variable, bool) {
 	case "volumeCreation":
 		return creationContext(), true
 	case "volumeExpansion":
-		return expansionContext(), true
+		return append(changeContext(), Variable{Name: "newCapacity", Type: "integer", Doc: "The capacity that the volume is to have at least, in bytes."}), true
+	case "volumeModification":
+		return append(changeContext(),
+			Variable{Name: "attributes", Type: "mapping of strings", Trust: TrustAdministrator, Doc: "The parameters of the VolumeAttributesClass that the claim names."},
+			Variable{Name: "oldAttributes", Type: "mapping of strings", Trust: TrustAdministrator, Doc: "The parameters of the VolumeAttributesClass that the volume has; empty if it has none."}), true
 	case "volumeDeletion":
 		return append(creationContext(), provisionedPVC(""), Variable{
 			Name: "volumeHandle", Type: "string", Optional: "only if it is known", Trust: TrustAdministrator,
@@ -113,7 +117,8 @@ func validationContext() []Variable {
 		{Name: "requestedAccessModes", Type: "list of string", Doc: "The requested access modes."},
 		{Name: "requestedMinCapacity", Type: "integer", Doc: "The minimum capacity that is requested, in bytes."},
 		{Name: "requestedMaxCapacity", Type: "integer", Doc: "The maximum capacity that is requested, in bytes, or none."},
-		{Name: "params", Type: "mapping of strings", Trust: TrustAdministrator, Doc: "The parameters of the StorageClass, or the volumeAttributes of the PersistentVolume."},
+		{Name: "params", Type: "mapping of strings", Trust: TrustAdministrator, Doc: "The parameters of the StorageClass and, with precedence, attributes; or the volumeAttributes of the PersistentVolume."},
+		{Name: "attributes", Type: "mapping of strings", Trust: TrustAdministrator, Doc: "The parameters of the claim's VolumeAttributesClass, as it was when provisioning began; empty if it names none."},
 		{Name: "handle", Type: "string", Optional: onlyStatic, Trust: TrustAdministrator, Doc: "The volume's handle."},
 		{Name: "sc", Type: typeClass, Optional: onlyClaims, Trust: TrustAdministrator, Doc: "The claim's StorageClass, as it was when provisioning began."},
 		{Name: "pvc", Type: typeClaim, Optional: onlyClaims, Trust: TrustTenant, Doc: "The claim that requests the volume."},
@@ -141,12 +146,12 @@ func creationContext() []Variable {
 	return append(vars, Variable{Name: "defaultHandle", Type: "string", Doc: "The default handle of the volume: pvc- and the claim's UID."})
 }
 
-func expansionContext() []Variable {
+// changeContext is what the contexts of changes of a volume that exists have in common.
+func changeContext() []Variable {
 	return []Variable{
 		{Name: "volumeMode", Type: "string", Doc: "The volume's mode, Filesystem or Block."},
 		{Name: "accessModes", Type: "list of string", Doc: "The access modes of the volume."},
 		{Name: "capacity", Type: "integer", Doc: "The capacity that the volume has, in bytes."},
-		{Name: "newCapacity", Type: "integer", Doc: "The capacity that the volume is to have at least, in bytes."},
 		{Name: "maxCapacity", Type: "integer", Doc: "The maximum capacity that the claim allows, in bytes, or none."},
 		{Name: "stagedOn", Type: "list of string", Trust: TrustAdministrator, Doc: "The names of the nodes that have the volume staged."},
 		{Name: "params", Type: "mapping of strings", Trust: TrustAdministrator, Doc: "The parameters of the StorageClass that the volume was made with."},

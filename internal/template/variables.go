@@ -3,6 +3,7 @@ package template
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,7 +17,10 @@ type Variables map[string]any
 // DynamicValidationVariables returns the context of volumeValidation for a volume that a claim asks
 // for. Besides what the contract says, there is selectedNode, the Node that the scheduler selected for
 // the claim's first consumer, where it chose one: node is nil if it did not.
-func DynamicValidationVariables(claim, class, node map[string]any) (Variables, error) {
+//
+// Attributes are the parameters of the claim's VolumeAttributesClass. CSI, CreateVolume: mutable_parameters "take precedence" over
+// the parameters, so params has them, too.
+func DynamicValidationVariables(claim, class, node map[string]any, attributes map[string]string) (Variables, error) {
 	minCapacity, err := requiredStorage("the claim", claim, "spec", "resources", "requests", "storage")
 	if err != nil {
 		return nil, err
@@ -30,7 +34,8 @@ func DynamicValidationVariables(claim, class, node map[string]any) (Variables, e
 		"requestedAccessModes": list(claim, "spec", "accessModes"),
 		"requestedMinCapacity": minCapacity,
 		"requestedMaxCapacity": maxCapacity,
-		"params":               mapping(class, "parameters"),
+		"params":               overridden(mapping(class, "parameters"), attributes),
+		"attributes":           mappingOf(attributes),
 		"sc":                   class,
 		"pvc":                  claim,
 	}
@@ -53,14 +58,15 @@ func StaticValidationVariables(volume map[string]any) (Variables, error) {
 		"requestedMinCapacity": capacity,
 		"requestedMaxCapacity": capacity,
 		"params":               mapping(volume, "spec", "csi", "volumeAttributes"),
+		"attributes":           map[string]any{},
 		"handle":               text(volume, "spec", "csi", "volumeHandle"),
 		"pv":                   volume,
 	}, nil
 }
 
 // CreationVariables returns the context of volumeCreation: that of volumeValidation, and the default handle.
-func CreationVariables(claim, class, node map[string]any) (Variables, error) {
-	vars, err := DynamicValidationVariables(claim, class, node)
+func CreationVariables(claim, class, node map[string]any, attributes map[string]string) (Variables, error) {
+	vars, err := DynamicValidationVariables(claim, class, node, attributes)
 	if err != nil {
 		return nil, err
 	}
@@ -71,8 +77,8 @@ func CreationVariables(claim, class, node map[string]any) (Variables, error) {
 // DeletionVariables returns the context of volumeDeletion: that of volumeCreation, the claim that the
 // volume was created for as it was then, and the handle of the volume as volumeHandle if it is known, which is
 // "" if the volume was never created.
-func DeletionVariables(claim, provisioned, class, node map[string]any, handle string) (Variables, error) {
-	vars, err := CreationVariables(claim, class, node)
+func DeletionVariables(claim, provisioned, class, node map[string]any, attributes map[string]string, handle string) (Variables, error) {
+	vars, err := CreationVariables(claim, class, node, attributes)
 	if err != nil {
 		return nil, err
 	}
@@ -86,6 +92,27 @@ func DeletionVariables(claim, provisioned, class, node map[string]any, handle st
 // ExpansionVariables returns the context of volumeExpansion: the claim's PersistentVolume, as it is before the expansion, and
 // the capacity that the volume is to have, in bytes.
 func ExpansionVariables(volume, claim, class map[string]any, newCapacity int64, stagedOn []string) (Variables, error) {
+	vars, err := changeVariables(volume, claim, class, stagedOn)
+	if err != nil {
+		return nil, err
+	}
+	vars["newCapacity"] = newCapacity
+	return vars, nil
+}
+
+// ModificationVariables returns the context of volumeModification: that of volumeExpansion without the new capacity, and the
+// attributes that the volume is to have, and those that it has.
+func ModificationVariables(volume, claim, class map[string]any, attributes, old map[string]string, stagedOn []string) (Variables, error) {
+	vars, err := changeVariables(volume, claim, class, stagedOn)
+	if err != nil {
+		return nil, err
+	}
+	vars["attributes"], vars["oldAttributes"] = mappingOf(attributes), mappingOf(old)
+	return vars, nil
+}
+
+// changeVariables returns what the contexts of changes of a volume that exists have in common.
+func changeVariables(volume, claim, class map[string]any, stagedOn []string) (Variables, error) {
 	capacity, err := requiredStorage("the persistent volume", volume, "spec", "capacity", "storage")
 	if err != nil {
 		return nil, err
@@ -98,7 +125,6 @@ func ExpansionVariables(volume, claim, class map[string]any, newCapacity int64, 
 		"volumeMode":  volumeMode(volume),
 		"accessModes": list(volume, "spec", "accessModes"),
 		"capacity":    capacity,
-		"newCapacity": newCapacity,
 		"maxCapacity": maxCapacity,
 		"stagedOn":    listOf(stagedOn),
 		"params":      mapping(class, "parameters"),
@@ -107,6 +133,19 @@ func ExpansionVariables(volume, claim, class map[string]any, newCapacity int64, 
 		"pvc":         claim,
 		"pv":          volume,
 	}, nil
+}
+
+// mappingOf returns a mapping of strings as templates have it.
+func mappingOf(entries map[string]string) map[string]any { return overridden(nil, entries) }
+
+// overridden returns a mapping with further entries, which take precedence.
+func overridden(entries map[string]any, by map[string]string) map[string]any {
+	all := make(map[string]any, len(entries)+len(by))
+	maps.Copy(all, entries)
+	for key, value := range by {
+		all[key] = value
+	}
+	return all
 }
 
 // listOf returns a list of strings as templates have it.

@@ -29,13 +29,13 @@ type Defaults struct {
 	// Resources are those of containers without any, unless the pod has resources.
 	Resources corev1.ResourceRequirements `json:"resources,omitzero"`
 
-	// PriorityClassName is that of validation, creation, expansion and deletion pods without a priority.
+	// PriorityClassName is that of validation, creation, expansion, modification and deletion pods without a priority.
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 
-	// NodeSelector is that of validation, creation, expansion and deletion pods that do not choose their nodes.
+	// NodeSelector is that of validation, creation, expansion, modification and deletion pods that do not choose their nodes.
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 
-	// Tolerations are added to those of validation, creation, expansion and deletion pods.
+	// Tolerations are added to those of validation, creation, expansion, modification and deletion pods.
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 }
 

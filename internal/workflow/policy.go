@@ -27,7 +27,7 @@ const (
 	// not be evicted for a less important pod while clients use its volume.
 	nodeCritical = "system-node-critical"
 
-	// longestRun is when Kubernetes ends a validation, creation, expansion or deletion pod whose template has no deadline.
+	// longestRun is when Kubernetes ends a validation, creation, expansion, modification or deletion pod whose template has no deadline.
 	longestRun = 24 * time.Hour
 
 	// daemonSetPod makes the cluster autoscaler ignore a pod that cannot move to another node.

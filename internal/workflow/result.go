@@ -13,7 +13,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// The files that a validation, creation, expansion or deletion pod may leave in /pav, and the greatest size of
+// The files that a validation, creation, expansion, modification or deletion pod may leave in /pav, and the greatest size of
 // each in bytes. CSI: a volume ID has "maximum size of 128 bytes".
 const (
 	ReadyFile      = "ready"

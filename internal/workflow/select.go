@@ -11,8 +11,7 @@ import (
 
 // PodsOfVolumes selects the pods that PavVolumes control: those of the controller agent.
 func PodsOfVolumes() (labels.Selector, error) {
-	ours, err := labels.NewRequirement(pavv1.WorkflowLabel, selection.In,
-		[]string{pavv1.WorkflowValidation, pavv1.WorkflowCreation, pavv1.WorkflowExpansion, pavv1.WorkflowDeletion})
+	ours, err := labels.NewRequirement(pavv1.WorkflowLabel, selection.In, pavv1.WorkflowsOfVolumes())
 	if err != nil {
 		return nil, fmt.Errorf("selecting the pods of the controller agent: %w", err)
 	}

@@ -71,7 +71,7 @@ func (p *Plane) startManager(ctx context.Context, assets string) error {
 		"--kubeconfig="+path,
 		"--leader-elect=false",
 		"--secure-port=0",
-		"--controllers=persistentvolume-binder-controller,persistentvolume-protection-controller,persistentvolumeclaim-protection-controller,resourcequota-controller,clusterrole-aggregation-controller",
+		"--controllers=persistentvolume-binder-controller,persistentvolume-protection-controller,persistentvolumeclaim-protection-controller,volumeattributesclass-protection-controller,resourcequota-controller,clusterrole-aggregation-controller",
 		"--pvclaimbinder-sync-period=2s",
 		"--kube-api-qps=500", "--kube-api-burst=1000", // so that it is not the one that is waited for
 	)

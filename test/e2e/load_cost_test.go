@@ -24,7 +24,7 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// podCensus counts the validation, creation, expansion and deletion pods whose containers have not all ended.
+// podCensus counts the validation, creation, expansion, modification and deletion pods whose containers have not all ended.
 type podCensus struct {
 	stop func()
 	done chan struct{}

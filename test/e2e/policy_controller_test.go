@@ -156,7 +156,7 @@ func TestControllerAgentToken_TakesTheSelectedNodeOfAClaim_AndNothingElse(t *tes
 		{"and a new owner", patching(waiting, besides(`"ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "node1", "uid": "x"}]`)), selectedOnly},
 		{"a new owner", patching(waiting, adopt), selectedOnly},
 		{"the volume", patching(waiting, `{"spec": {"volumeName": "forged"}}`), selectedOnly},
-		{"the status", status, "the sizes in the status of a claim that is bound"},
+		{"the status", status, "the sizes and attributes in the status of a claim that is bound"},
 		{"all of it", func(ctx context.Context, c client.Client) error { return c.Update(ctx, waiting.DeepCopy()) }, notInTheRole},
 		{"its existence", deleting(waiting), notInTheRole},
 		{"another claim", creating(another), notInTheRole},

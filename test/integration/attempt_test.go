@@ -68,7 +68,7 @@ func annotate(t *testing.T, as client.Client, claim *corev1.PersistentVolumeClai
 	}
 }
 
-// tellsShare gives a provisioner validation, creation, expansion and deletion pods with annotations of what their templates see.
+// tellsShare gives a provisioner validation, creation and deletion pods with annotations of what their templates see.
 func tellsShare(p *pavv1.PavProvisioner, _ *storagev1.StorageClass) {
 	const pod = `{"metadata": {"annotations": {"sees": "%s"}}, "spec": {"containers": [{"name": "main", "image": "none"}]}}`
 	sees := field(fmt.Sprintf(pod, "{{ pvc.metadata.annotations.share }}"))

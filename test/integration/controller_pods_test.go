@@ -32,11 +32,12 @@ const rightful = `{
 	}
 }`
 
-// inAllPods gives a provisioner validation, creation, expansion and deletion pods.
+// inAllPods gives a provisioner validation, creation, expansion, modification and deletion pods.
 func inAllPods(template string) func(*pavv1.PavProvisioner, *storagev1.StorageClass) {
 	return func(p *pavv1.PavProvisioner, s *storagev1.StorageClass) {
 		s.AllowVolumeExpansion = new(true)
 		p.Spec.VolumeExpansion = &pavv1.VolumeExpansion{PodTemplate: field(template)}
+		p.Spec.VolumeModification = &pavv1.VolumeModification{PodTemplate: field(template)}
 		p.Spec.VolumeValidation = &pavv1.VolumeValidation{PodTemplate: field(template)}
 		p.Spec.VolumeCreation.PodTemplate = field(template)
 		p.Spec.VolumeDeletion = &pavv1.VolumeDeletion{PodTemplate: field(template)}
@@ -133,6 +134,9 @@ func TestControllerPods_HaveTheRightsThatTheDefinitionPlans(t *testing.T) {
 	t.Run("an expansion of a volume that does not grow", func(t *testing.T) {
 		wantForbidden(t, thief, forge(mighty, pavv1.WorkflowExpansion, rights["the processes of the node"]), notPlanned)
 	})
+	t.Run("a modification of a volume that is not modified", func(t *testing.T) {
+		wantForbidden(t, thief, forge(mighty, pavv1.WorkflowModification, rights["the processes of the node"]), notPlanned)
+	})
 	t.Run("of no volume", func(t *testing.T) {
 		other := forge(mighty, pavv1.WorkflowDeletion, rights["the processes of the node"])
 		other.OwnerReferences[0].UID = "another"
@@ -174,6 +178,10 @@ func TestControllerPods_OfADefinitionThatPlansThem(t *testing.T) {
 	mustPatch(t, c, claim, requests("2Gi"))
 	goThrough(pavv1.WorkflowExpansion, workflow.Result{})
 	wantSize(t, c, claim, "2Gi")
+	attributesClass(t, c, "rightful", "rightful", "", "")
+	mustPatch(t, c, claim, namesClass("rightful"))
+	goThrough(pavv1.WorkflowModification, workflow.Result{})
+	wantAttributes(t, c, claim, "rightful.")
 	mustDelete(t, c, claim)
 	gone(t, c, claim)
 	goThrough(pavv1.WorkflowDeletion, workflow.Result{})

@@ -50,7 +50,7 @@ func runFakeKubelets(t *testing.T, c *cluster, code func(workflow string, number
 			number := h.ended[kind]
 			h.mu.Unlock()
 			result := workflow.Result{Handle: "made by hand", Capacity: "2Gi"}
-			if kind == pavv1.WorkflowExpansion {
+			if kind == pavv1.WorkflowExpansion || kind == pavv1.WorkflowModification {
 				result = workflow.Result{}
 			}
 			if err := endPod(ctx, c.Admin, node, pod, result, code(kind, number)); err != nil {
@@ -71,7 +71,7 @@ func (h *fakeKubelets) rest() map[string]int {
 	return maps.Clone(h.ended)
 }
 
-// withAllPods gives a provisioner validation, creation, expansion and deletion pods.
+// withAllPods gives a provisioner validation, creation and deletion pods.
 func withAllPods(p *pavv1.PavProvisioner) {
 	pod := field(`{"spec": {"containers": [{"name": "main", "image": "none"}]}}`)
 	p.Spec.VolumeValidation = &pavv1.VolumeValidation{PodTemplate: pod}

@@ -99,7 +99,7 @@ func TestControllerToken_WritesPersistentVolumesForClaimsOnly(t *testing.T) {
 	const (
 		ofPav   = "of PavProvisioners only"
 		claims  = "for claims only, and without Secrets"
-		changes = "the reclaim policy, PaV's labels and the provisioner's finalizer of a PersistentVolume, and raise its capacity"
+		changes = "the reclaim policy, PaV's labels and the provisioner's finalizer of a PersistentVolume, raise its capacity"
 		storage = `"` + pavv1.StorageLabel + `": "s", "` + pavv1.ProvisionerLabel + `": "policed"`
 	)
 	volume := &corev1.PersistentVolume{
@@ -148,6 +148,8 @@ func TestControllerToken_WritesPersistentVolumesForClaimsOnly(t *testing.T) {
 		{"it changes mount options", patching(existing, `{"spec": {"mountOptions": ["dev"]}}`), changes},
 		{"it changes the class", patching(existing, `{"spec": {"storageClassName": "other"}}`), changes},
 		{"it adds a label", patching(existing, relabel), changes},
+		{"it names a class of attributes", patching(existing, `{"spec": {"volumeAttributesClassName": "a"}}`), ""},
+		{"it names none any more", patching(existing, `{"spec": {"volumeAttributesClassName": null}}`), changes},
 		{"it labels the storage", patching(existing, `{"metadata": {"labels": {`+storage+`}}}`), ""},
 		{"it adds another label beside", patching(existing, `{"metadata": {"labels": {`+storage+`, "b": "c"}}}`), changes},
 		{"it changes another label", patching(existing, `{"metadata": {"labels": {"own": "other"}}}`), changes},
@@ -160,7 +162,7 @@ func TestControllerToken_WritesPersistentVolumesForClaimsOnly(t *testing.T) {
 
 func TestControllerToken_WritesTheSizesOfBoundClaimsOnly(t *testing.T) {
 	c := start(t)
-	const sizes, less = "the sizes in the status of a claim that is bound", "less capacity than it had"
+	const sizes, less = "the sizes and attributes in the status of a claim that is bound", "less capacity than it had"
 	pv := mustCreate(t, c, &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: "sized"},
 		Spec: corev1.PersistentVolumeSpec{
@@ -196,6 +198,11 @@ func TestControllerToken_WritesTheSizesOfBoundClaimsOnly(t *testing.T) {
 		{"it says that it has grown", patching(bound, `{"status": {"capacity": {"storage": "2Gi"}}}`, "status"), ""},
 		{"it says that it has shrunk", patching(bound, `{"status": {"capacity": {"storage": "1Mi"}}}`, "status"), less},
 		{"it removes the capacity", patching(bound, `{"status": {"capacity": null}}`, "status"), less},
+		{"it says that the attributes change", patching(bound, `{"status": {"modifyVolumeStatus": {"targetVolumeAttributesClassName": "a", "status": "InProgress"}}}`, "status"), ""},
+		{"it says something else of that", patching(bound, `{"status": {"modifyVolumeStatus": {"targetVolumeAttributesClassName": "a", "status": "Lost"}}}`, "status"), sizes},
+		{"it says which attributes there are", patching(bound, `{"status": {"currentVolumeAttributesClassName": "a", "modifyVolumeStatus": null}}`, "status"), ""},
+		{"it says that there are none", patching(bound, `{"status": {"currentVolumeAttributesClassName": null}}`, "status"), sizes},
+		{"it says what fails of that", patching(bound, `{"status": {"conditions": [`+other+`, {"type": "ModifyVolumeError", "status": "True", "message": "m"}, {"type": "ModifyingVolume", "status": "True"}]}}`, "status"), ""},
 		{"it removes another condition", patching(bound, `{"status": {"conditions": null}}`, "status"), sizes},
 		{"it adds another condition", patching(bound, `{"status": {"conditions": [`+other+`, {"type": "Ready", "status": "True"}]}}`, "status"), sizes},
 		{"it changes the phase", patching(bound, `{"status": {"phase": "Lost"}}`, "status"), sizes},

@@ -73,7 +73,7 @@ const (
 	// AttemptAnnotation numbers the pods of a PavStage's workflow, or all pods of a PavVolume, from 1.
 	AttemptAnnotation = Group + "/attempt"
 
-	// ResultAnnotation is what a validation, creation, expansion or deletion pod left in /pav. Written once,
+	// ResultAnnotation is what a validation, creation, expansion, modification or deletion pod left in /pav. Written once,
 	// by the agent of the pod's node, when the containers have ended; see workflow.Result.
 	ResultAnnotation = Group + "/result"
 
@@ -111,15 +111,21 @@ const NotReadyTaint = Group + "/agent-not-ready"
 const RetryAnnotation = Group + "/retry"
 
 // The workflows, values of WorkflowLabel. Names of their pods begin with the same word. The controller
-// agent runs the pods of the first four, a node agent those of the others and the validation pods that
+// agent runs the pods of WorkflowsOfVolumes, a node agent those of the others and the validation pods that
 // have a StageLabel. WorkflowNodeExpansion is the expansion of a volume on a node that has it.
 const (
-	WorkflowValidation = "validate"
-	WorkflowCreation   = "create"
-	WorkflowExpansion  = "expand"
-	WorkflowDeletion   = "delete"
+	WorkflowValidation   = "validate"
+	WorkflowCreation     = "create"
+	WorkflowExpansion    = "expand"
+	WorkflowModification = "modify"
+	WorkflowDeletion     = "delete"
 
 	WorkflowStaging       = "stage"
 	WorkflowUnstaging     = "unstage"
 	WorkflowNodeExpansion = "grow"
 )
+
+// WorkflowsOfVolumes are the workflows of PavVolumes, in the order of a volume's life.
+func WorkflowsOfVolumes() []string {
+	return []string{WorkflowValidation, WorkflowCreation, WorkflowExpansion, WorkflowModification, WorkflowDeletion}
+}

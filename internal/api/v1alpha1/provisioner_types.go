@@ -91,6 +91,7 @@ type Template = apiextensionsv1.JSON
 // +kubebuilder:pruning:PreserveUnknownFields
 // +kubebuilder:validation:XValidation:rule="!has(self.volumeCreation) || !has(self.provisioningModes) || 'Dynamic' in self.provisioningModes",fieldPath=".volumeCreation",message="may only be specified if provisioningModes contains Dynamic"
 // +kubebuilder:validation:XValidation:rule="!has(self.volumeExpansion) || !has(self.provisioningModes) || 'Dynamic' in self.provisioningModes",fieldPath=".volumeExpansion",message="may only be specified if provisioningModes contains Dynamic"
+// +kubebuilder:validation:XValidation:rule="!has(self.volumeModification) || !has(self.provisioningModes) || 'Dynamic' in self.provisioningModes",fieldPath=".volumeModification",message="may only be specified if provisioningModes contains Dynamic"
 // +kubebuilder:validation:XValidation:rule="!has(self.volumeDeletion) || !has(self.provisioningModes) || 'Dynamic' in self.provisioningModes",fieldPath=".volumeDeletion",message="may only be specified if provisioningModes contains Dynamic"
 type PavProvisionerSpec struct {
 	// provisioningModes are the modes that the provisioner supports: Dynamic, Static or both. Not templates. Required.
@@ -119,6 +120,11 @@ type PavProvisionerSpec struct {
 	// cannot grow. The StorageClass allows claims to request more with allowVolumeExpansion.
 	// +optional
 	VolumeExpansion *VolumeExpansion `json:"volumeExpansion,omitempty"`
+
+	// volumeModification defines how the attributes of a dynamically provisioned volume change. Default: volumes have no such
+	// attributes, and claims may name no VolumeAttributesClass.
+	// +optional
+	VolumeModification *VolumeModification `json:"volumeModification,omitempty"`
 
 	// volumeDeletion defines how a dynamically provisioned volume is deleted.
 	// +optional
@@ -185,36 +191,6 @@ type VolumeCreation struct {
 	// podTemplate is the PodTemplateSpec of the creation pod, which runs to completion.
 	// +optional
 	PodTemplate *Template `json:"podTemplate,omitempty"`
-}
-
-// VolumeExpansion defines how a volume grows. It is evaluated when the claim of a volume requests more than the volume has,
-// also while the volume is staged.
-//
-// +kubebuilder:pruning:PreserveUnknownFields
-type VolumeExpansion struct {
-	// capacity is the capacity of the volume after the expansion: a quantity, or an integer number of bytes. It is not less
-	// than what the claim requests. Default: what the expansion pod wrote to /pav/capacity, or else what the claim requests.
-	// +optional
-	Capacity *Template `json:"capacity,omitempty"`
-
-	// podTemplate is the PodTemplateSpec of the expansion pod, which runs to completion. It may run again for the same
-	// capacity, also after it has succeeded, and must then succeed; the volume may already be larger than the new capacity, and
-	// must not shrink. Default: no pod; the volume has the capacity at once.
-	// +optional
-	PodTemplate *Template `json:"podTemplate,omitempty"`
-
-	// online says that the expansion pod may run while nodes have the volume staged. If not, PaV waits until no node has it
-	// staged, and no node stages it until the pod has ended. Not a template. Default: true.
-	// +optional
-	Online *bool `json:"online,omitempty"`
-
-	// nodePodTemplate is the PodTemplateSpec of the pod that makes the new capacity available on a node that has the volume
-	// staged, for example as it grows a file system. It runs to completion after the expansion pod, beside the staging pod, and
-	// finds /pav as that has left it. It may run again for the same capacity, also after it has succeeded, and must then succeed.
-	// It is the same for every node that has the volume and, with the scope Pod, for every client pod. Default: no pod; nodes
-	// have nothing to do.
-	// +optional
-	NodePodTemplate *Template `json:"nodePodTemplate,omitempty"`
 }
 
 // VolumeDeletion defines how a volume is deleted. It is evaluated when a volume is deleted.
@@ -381,6 +357,3 @@ func (p *PavProvisioner) Scope() StagingScope {
 	}
 	return StagingScopeNode
 }
-
-// IsOffline reports whether no node may have a volume staged while it is expanded.
-func (e *VolumeExpansion) IsOffline() bool { return e != nil && e.Online != nil && !*e.Online }

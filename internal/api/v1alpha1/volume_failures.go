@@ -1,17 +1,29 @@
 package v1alpha1
 
-// ExpansionFailure returns why the last attempt to expand the volume failed, or nil.
-func (s *PavVolumeStatus) ExpansionFailure() *WorkflowFailure {
-	if s.Expansion == nil {
+// Change returns the record of the attempts of a workflow that changes a volume, or nil if there is none.
+func (s *PavVolumeStatus) Change(workflow string) *ChangeAttempt {
+	switch {
+	case workflow == WorkflowExpansion && s.Expansion != nil:
+		return &s.Expansion.ChangeAttempt
+	case workflow == WorkflowModification && s.Modification != nil:
+		return &s.Modification.ChangeAttempt
+	default:
 		return nil
 	}
-	return s.Expansion.Failure
 }
 
-// Failures returns the failures of the last attempts to provision, delete and expand the volume that are recorded.
+// ChangeFailure returns why the last attempt of a workflow that changes a volume failed, or nil.
+func (s *PavVolumeStatus) ChangeFailure(workflow string) *WorkflowFailure {
+	if c := s.Change(workflow); c != nil {
+		return c.Failure
+	}
+	return nil
+}
+
+// Failures returns the failures of the last attempts to provision, delete, expand and modify the volume that are recorded.
 func (s *PavVolumeStatus) Failures() []*WorkflowFailure {
 	var recorded []*WorkflowFailure
-	for _, failure := range []*WorkflowFailure{s.Failure, s.DeletionFailure, s.ExpansionFailure()} {
+	for _, failure := range []*WorkflowFailure{s.Failure, s.DeletionFailure, s.ChangeFailure(WorkflowExpansion), s.ChangeFailure(WorkflowModification)} {
 		if failure != nil {
 			recorded = append(recorded, failure)
 		}

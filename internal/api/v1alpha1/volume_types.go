@@ -30,9 +30,9 @@ const (
 	VolumeRetained VolumePhase = "Retained"
 )
 
-// VolumeStep is the current step of a volume in the phases Pending and Deleting, and of one that grows.
+// VolumeStep is the current step of a volume in the phases Pending and Deleting, and of one that grows or is modified.
 //
-// +kubebuilder:validation:Enum=Validating;Creating;Reverting;Expanding;Deleting;Deleted
+// +kubebuilder:validation:Enum=Validating;Creating;Reverting;Expanding;Modifying;Deleting;Deleted
 type VolumeStep string
 
 // The steps. An empty step means that no attempt has begun.
@@ -50,6 +50,9 @@ const (
 	// StepExpanding means that the expansion pod of a volume runs, or is about to. The phase is Ready, or the volume is
 	// deleted after the end of the pod.
 	StepExpanding VolumeStep = "Expanding"
+
+	// StepModifying means the same of the modification pod of a volume.
+	StepModifying VolumeStep = "Modifying"
 
 	// StepDeleting means that the deletion pod deletes the storage of a volume that was created.
 	StepDeleting VolumeStep = "Deleting"
@@ -73,6 +76,10 @@ const VolumeDeleted = "Deleted"
 // VolumeExpanded is the condition type of a PavVolume that is false, with the reason, while its claim requests more than the
 // volume has. A volume that need not grow has no such condition.
 const VolumeExpanded = "Expanded"
+
+// VolumeModified is the condition type of a PavVolume that is false, with the reason, while the volume does not have the attributes
+// of the VolumeAttributesClass that its claim names. A volume that has them, or need not, has no such condition.
+const VolumeModified = "Modified"
 
 // PavVolume is the record of a dynamically provisioned volume. It has the name of the PersistentVolume, pvc-<uid of
 // the claim>, and is written before any effect.
@@ -128,6 +135,8 @@ type ClaimReference struct {
 // each of its fields, which takes as much memory as the copy.
 
 // PavVolumeSpec is the request for a volume.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.volumeAttributesClass) == has(oldSelf.volumeAttributesClass)",fieldPath=".volumeAttributesClass",message="is immutable"
 type PavVolumeSpec struct {
 	// provisioner is the name of the PavProvisioner.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable"
@@ -141,6 +150,14 @@ type PavVolumeSpec struct {
 	// +kubebuilder:validation:Type=object
 	// +mapType=atomic
 	StorageClass apiextensionsv1.JSON `json:"storageClass"`
+
+	// volumeAttributesClass is the claim's VolumeAttributesClass as the API server returned it when provisioning began; absent if
+	// the claim named none.
+	// +optional
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable"
+	// +mapType=atomic
+	VolumeAttributesClass *apiextensionsv1.JSON `json:"volumeAttributesClass,omitempty"`
 
 	// claim is a copy of the claim, which is kept up to date until the claim is deleted.
 	// +kubebuilder:validation:Type=object
@@ -159,7 +176,7 @@ type PavVolumeStatus struct {
 	// +optional
 	Phase VolumePhase `json:"phase,omitempty"`
 
-	// step is the current step, in the phases Pending and Deleting, and while an expansion pod runs.
+	// step is the current step, in the phases Pending and Deleting, and while an expansion or modification pod runs.
 	// +optional
 	Step VolumeStep `json:"step,omitempty"`
 
@@ -201,7 +218,8 @@ type PavVolumeStatus struct {
 	ProvisionedClaim *apiextensionsv1.JSON `json:"provisionedClaim,omitempty"`
 
 	// provisionerGeneration is the generation of the PavProvisioner that the last pod was created from: for
-	// validation and creation that of the recorded definition, for deletion the current one.
+	// validation and creation that of the recorded definition, for deletion the current one. The record of a modification has its
+	// own.
 	// +optional
 	ProvisionerGeneration int64 `json:"provisionerGeneration,omitempty"`
 
@@ -253,6 +271,16 @@ type PavVolumeStatus struct {
 	// +optional
 	NodesAskedTime *metav1.Time `json:"nodesAskedTime,omitempty"`
 
+	// attributes are those that the volume has, since they were first modified. Before that, it has those of
+	// spec.volumeAttributesClass.
+	// +optional
+	Attributes *VolumeAttributes `json:"attributes,omitempty"`
+
+	// modification is the modification of the volume that is in progress, or has failed. It is recorded before any effect, and
+	// removed when the volume has the attributes, or the claim does not name the class any more.
+	// +optional
+	Modification *VolumeModificationRecord `json:"modification,omitempty"`
+
 	// accessibleTopology are the labels of the nodes from which the volume can be used, any of them; empty for all
 	// nodes.
 	// +optional
@@ -278,7 +306,7 @@ type PavVolumeStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions are Provisioned, Expanded and Deleted.
+	// conditions are Provisioned, Expanded, Modified and Deleted.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -293,38 +321,6 @@ type PavVolumeStatus struct {
 	// that each retry counts once.
 	// +optional
 	LastHandledRetry string `json:"lastHandledRetry,omitempty"`
-}
-
-// VolumeExpansionRecord is an expansion that is in progress, or has failed.
-type VolumeExpansionRecord struct {
-	// target is the capacity that the volume is to have at least. It is what the claim requests, but does not change while it is
-	// not known what the last pod has done.
-	Target resource.Quantity `json:"target"`
-
-	// capacity is the value of volumeExpansion.capacity; absent if the expansion pod may choose the capacity.
-	// +optional
-	Capacity *resource.Quantity `json:"capacity,omitempty"`
-
-	// attempt is the number of the current or last attempt, from 1.
-	Attempt int32 `json:"attempt"`
-
-	// failure is why the last attempt failed.
-	// +optional
-	Failure *WorkflowFailure `json:"failure,omitempty"`
-
-	// uncertain says that it is not known what the last pod has done, as it was removed by force, deleted or evicted: the next
-	// attempt has the same target.
-	// +optional
-	Uncertain bool `json:"uncertain,omitempty"`
-
-	// stagedOn are the nodes that had the volume staged when the current attempt began.
-	// +optional
-	// +listType=atomic
-	StagedOn []string `json:"stagedOn,omitempty"`
-
-	// offline says that the volume is to grow, or grows, while no node has it staged: no node begins to stage it meanwhile.
-	// +optional
-	Offline bool `json:"offline,omitempty"`
 }
 
 // StorageConflict is storage that a creation pod named although another object uses it.

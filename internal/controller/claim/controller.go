@@ -44,15 +44,22 @@ type Reconciler struct {
 
 // Register adds the reconciler and its watches to the manager.
 func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) error {
-	return ctrl.NewControllerManagedBy(mgr).
+	claims := ctrl.NewControllerManagedBy(mgr).
 		Named("claim").
 		For(&corev1.PersistentVolumeClaim{}).
 		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.claimsBy(reconcile.ClaimsByClass))).
 		Watches(&pavv1.PavProvisioner{}, handler.EnqueueRequestsFromMapFunc(r.claimsBy(reconcile.ClaimsByProvisioner)), builder.WithPredicates(reconcile.IgnoreCountUpdates)).
 		Watches(&pavv1.PavVolume{}, handler.EnqueueRequestsFromMapFunc(claimOf), builder.WithPredicates(createdOrDeleted)).
 		WithOptions(options).
-		WithLogConstructor(observability.Requests(mgr.GetLogger(), "claim", observability.Claim, nil)).
-		Complete(r)
+		WithLogConstructor(observability.Requests(mgr.GetLogger(), "claim", observability.Claim, nil))
+	served, err := reconcile.ServesAttributesClasses(mgr.GetRESTMapper())
+	if err != nil {
+		return err
+	}
+	if served {
+		claims.Watches(&storagev1.VolumeAttributesClass{}, handler.EnqueueRequestsFromMapFunc(r.claimsBy(reconcile.ClaimsByAttributesClass)))
+	}
+	return claims.Complete(r)
 }
 
 // createdOrDeleted passes the creation and deletion of PavVolumes: other changes do not matter to the claim.
@@ -67,7 +74,7 @@ func claimOf(_ context.Context, object client.Object) []ctrl.Request {
 	return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}}}
 }
 
-// claimsBy maps an object to the unbound claims that an index lists under the object's name.
+// claimsBy maps an object to the claims that an index lists under the object's name.
 func (r *Reconciler) claimsBy(name string) handler.MapFunc {
 	return func(ctx context.Context, object client.Object) []ctrl.Request {
 		claims := &corev1.PersistentVolumeClaimList{}
@@ -110,7 +117,10 @@ func (r *Reconciler) gather(ctx context.Context, claim *corev1.PersistentVolumeC
 	if o.provisioner, err = optional(ctx, r.Client, protocol.Provisioner(claim), &pavv1.PavProvisioner{}); err != nil {
 		return o, err
 	}
-	o.class, err = optional(ctx, r.Client, protocol.ClassName(claim), &storagev1.StorageClass{})
+	if o.class, err = optional(ctx, r.Client, protocol.ClassName(claim), &storagev1.StorageClass{}); err != nil || o.volume != nil || !concerns(o) {
+		return o, err
+	}
+	o.attributesClass, err = reconcile.AttributesClass(ctx, r.Client, protocol.AttributesClass(claim))
 	return o, err
 }
 

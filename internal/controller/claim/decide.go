@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/protocol"
 )
 
@@ -21,6 +22,9 @@ type snapshot struct {
 
 	// class is the claim's StorageClass; nil if it does not exist.
 	class *storagev1.StorageClass
+
+	// attributesClass is the claim's VolumeAttributesClass; nil if the claim names none, or it does not exist.
+	attributesClass *storagev1.VolumeAttributesClass
 
 	// volume is the PavVolume of the claim's UID; nil if it does not exist.
 	volume *pavv1.PavVolume
@@ -135,8 +139,15 @@ func refuseDataSource(o snapshot) string {
 }
 
 func refuseAttributesClass(o snapshot) string {
-	if name := o.claim.Spec.VolumeAttributesClassName; name != nil && *name != "" {
-		return fmt.Sprintf("spec.volumeAttributesClassName: PavProvisioner %q cannot apply VolumeAttributesClass %q", o.provisioner.Name, *name)
+	name := protocol.AttributesClass(o.claim)
+	if name == "" {
+		return ""
+	}
+	if o.attributesClass == nil {
+		return fmt.Sprintf("spec.volumeAttributesClassName: VolumeAttributesClass %q does not exist: create it, or create the claim again without it", name)
+	}
+	if err := podplan.CheckAttributes(o.provisioner, o.attributesClass); err != nil {
+		return "spec.volumeAttributesClassName: " + err.Error()
 	}
 	return ""
 }

@@ -38,6 +38,11 @@ func withVolume(o *snapshot, copied string) {
 	}}
 }
 
+// namesGold makes the claim name the VolumeAttributesClass "gold", which need not exist.
+func namesGold(class *storagev1.VolumeAttributesClass) func(*snapshot) {
+	return func(o *snapshot) { o.claim.Spec.VolumeAttributesClassName, o.attributesClass = new("gold"), class }
+}
+
 func TestDecide(t *testing.T) {
 	now := metav1.Now()
 	group := "example.com"
@@ -72,7 +77,13 @@ func TestDecide(t *testing.T) {
 		"other sources are left to their populators": {spoil: func(o *snapshot) {
 			o.claim.Spec.DataSourceRef = &corev1.TypedObjectReference{APIGroup: &group, Kind: "Backup", Name: "src"}
 		}, want: leave},
-		"a VolumeAttributesClass is refused":                 {spoil: func(o *snapshot) { o.claim.Spec.VolumeAttributesClassName = new("gold") }, want: refuse, message: `spec.volumeAttributesClassName: PavProvisioner "demo" cannot apply VolumeAttributesClass "gold"`},
+		"a VolumeAttributesClass that is missing":   {spoil: namesGold(nil), want: refuse, message: `spec.volumeAttributesClassName: VolumeAttributesClass "gold" does not exist: create it, or create the claim again without it`},
+		"one of another driver":                     {spoil: namesGold(&storagev1.VolumeAttributesClass{DriverName: "other"}), want: refuse, message: `spec.volumeAttributesClassName: VolumeAttributesClass "" is for volumes of the driver "other", not of PavProvisioner "demo"`},
+		"one of a provisioner without modification": {spoil: namesGold(&storagev1.VolumeAttributesClass{DriverName: "demo"}), want: refuse, message: `spec.volumeAttributesClassName: PavProvisioner "demo" has no spec.volumeModification, so that its volumes cannot have the attributes of VolumeAttributesClass ""`},
+		"one that the provisioner knows": {spoil: func(o *snapshot) {
+			namesGold(&storagev1.VolumeAttributesClass{DriverName: "demo", Parameters: map[string]string{"iops": "1"}})(o)
+			o.provisioner.Spec.VolumeModification = &pavv1.VolumeModification{Parameters: []string{"iops"}}
+		}, want: create},
 		"allowed topologies are the volume's business":       {spoil: func(o *snapshot) { o.class.AllowedTopologies = make([]corev1.TopologySelectorTerm, 1) }, want: create},
 		"a provisioner that cannot be used says why":         {spoil: notAccepted, want: refuse, message: `PavProvisioner "demo" cannot be used: its name is taken`},
 		"the copy of a claim that has changed is brought up": {spoil: func(o *snapshot) { withVolume(o, `{"metadata":{"resourceVersion":"6"}}`) }, want: copyClaim},

@@ -25,15 +25,15 @@ import (
 // create writes the PavVolume of a claim: the intent, before any effect. Claim, provisioner and class are read from
 // the API server, and the decision is made again with these.
 func (r *Reconciler) create(ctx context.Context, o snapshot) error {
-	live, rawClaim, rawClass, err := r.readLive(ctx, o)
-	if err != nil || rawClaim == nil || rawClass == nil {
+	live, raw, err := r.readLive(ctx, o)
+	if err != nil || raw.claim == nil || raw.class == nil {
 		return err // deleted or replaced: the cache will show it
 	}
 	if d := decide(live); d.action != create {
 		return r.act(ctx, live, d)
 	}
 
-	volume, err := newPavVolume(live, rawClaim, rawClass)
+	volume, err := newPavVolume(live, raw)
 	if err != nil {
 		return err
 	}
@@ -52,26 +52,48 @@ func (r *Reconciler) create(ctx context.Context, o snapshot) error {
 	return nil
 }
 
-// readLive reads from the API server what the decision depends on, with the complete claim and class. Both are nil if
-// the claim, its class or its provisioner is gone, or if the claim was replaced.
-func (r *Reconciler) readLive(ctx context.Context, o snapshot) (live snapshot, rawClaim, rawClass *unstructured.Unstructured, err error) {
+// copied are the objects that a PavVolume has copies of, as the API server returned them. The last is nil if there is none.
+type copied struct{ claim, class, attributesClass *unstructured.Unstructured }
+
+// readLive reads from the API server what the decision depends on, with the complete claim and classes. Claim and StorageClass are
+// nil if the claim, its class or its provisioner is gone, or if the claim was replaced.
+func (r *Reconciler) readLive(ctx context.Context, o snapshot) (live snapshot, raw copied, err error) {
 	live = snapshot{claim: &corev1.PersistentVolumeClaim{}, class: &storagev1.StorageClass{}}
 	// A PavVolume of a provisioner that is being deleted would be deleted at once, and written again.
 	if live.provisioner, err = optional(ctx, r.Live, o.provisioner.Name, &pavv1.PavProvisioner{}); err != nil || live.provisioner == nil {
-		return live, nil, nil, err
+		return live, raw, err
 	}
-	rawClaim, err = r.read(ctx, corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), client.ObjectKeyFromObject(o.claim))
+	rawClaim, err := r.read(ctx, corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), client.ObjectKeyFromObject(o.claim))
 	if err != nil || rawClaim == nil || rawClaim.GetUID() != o.claim.UID {
-		return live, nil, nil, err
+		return live, raw, err
 	}
-	rawClass, err = r.read(ctx, storagev1.SchemeGroupVersion.WithKind("StorageClass"), types.NamespacedName{Name: o.class.Name})
+	rawClass, err := r.read(ctx, storagev1.SchemeGroupVersion.WithKind("StorageClass"), types.NamespacedName{Name: o.class.Name})
 	if err != nil || rawClass == nil {
-		return live, nil, nil, err
+		return live, raw, err
 	}
 	if err := typed(rawClaim, live.claim); err != nil {
-		return live, nil, nil, err
+		return live, raw, err
 	}
-	return live, rawClaim, rawClass, typed(rawClass, live.class)
+	if err := typed(rawClass, live.class); err != nil {
+		return live, raw, err
+	}
+	raw.claim, raw.class = rawClaim, rawClass
+	raw.attributesClass, err = r.readAttributesClass(ctx, &live)
+	return live, raw, err
+}
+
+// readAttributesClass reads the claim's VolumeAttributesClass, and returns the complete object, too; nil if there is none.
+func (r *Reconciler) readAttributesClass(ctx context.Context, live *snapshot) (*unstructured.Unstructured, error) {
+	name := protocol.AttributesClass(live.claim)
+	if name == "" {
+		return nil, nil
+	}
+	raw, err := r.read(ctx, storagev1.SchemeGroupVersion.WithKind("VolumeAttributesClass"), types.NamespacedName{Name: name})
+	if err != nil || raw == nil {
+		return nil, err
+	}
+	live.attributesClass = &storagev1.VolumeAttributesClass{}
+	return raw, typed(raw, live.attributesClass)
 }
 
 // warnOfExpansion reports on the claim that PaV does not support the expansion that the class allows.
@@ -83,14 +105,22 @@ func (r *Reconciler) warnOfExpansion(o snapshot) {
 }
 
 // newPavVolume returns the PavVolume of a claim that is to be provisioned.
-func newPavVolume(o snapshot, rawClaim, rawClass *unstructured.Unstructured) (*pavv1.PavVolume, error) {
-	claimJSON, err := encode(rawClaim)
+func newPavVolume(o snapshot, raw copied) (*pavv1.PavVolume, error) {
+	claimJSON, err := encode(raw.claim)
 	if err != nil {
 		return nil, err
 	}
-	classJSON, err := encode(rawClass)
+	classJSON, err := encode(raw.class)
 	if err != nil {
 		return nil, err
+	}
+	var attributesJSON *apiextensionsv1.JSON
+	if raw.attributesClass != nil {
+		text, err := encode(raw.attributesClass)
+		if err != nil {
+			return nil, err
+		}
+		attributesJSON = &text
 	}
 	policy := corev1.PersistentVolumeReclaimDelete
 	if o.class.ReclaimPolicy != nil {
@@ -112,6 +142,8 @@ func newPavVolume(o snapshot, rawClaim, rawClass *unstructured.Unstructured) (*p
 			StorageClass:  classJSON,
 			Claim:         claimJSON,
 			ReclaimPolicy: policy,
+
+			VolumeAttributesClass: attributesJSON,
 		},
 	}, nil
 }

@@ -104,7 +104,7 @@ func TestNewPavVolume_NamesTheNodeThatTheSchedulerHasChosen(t *testing.T) {
 		if test.node != "" {
 			o.claim.Annotations = map[string]string{protocol.SelectedNode: test.node}
 		}
-		volume, err := newPavVolume(o, &unstructured.Unstructured{}, &unstructured.Unstructured{})
+		volume, err := newPavVolume(o, copied{claim: &unstructured.Unstructured{}, class: &unstructured.Unstructured{}})
 		if err != nil {
 			t.Fatal(err)
 		}

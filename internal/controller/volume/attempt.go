@@ -28,6 +28,9 @@ func (r *Reconciler) begin(ctx context.Context, o snapshot, _ decision) error {
 	if chosen, _, _ := unstructured.NestedString(request.Claim, "metadata", "annotations", protocol.SelectedNode); o.selectedNode != "" && chosen != o.selectedNode {
 		return reconcile.ErrStale
 	}
+	if err := o.checkAttributes(); err != nil { // The definition may have changed since the last attempt.
+		return r.refuse(ctx, o, pavv1.WorkflowValidation, beginning(o, nil), err)
+	}
 	claim, err := podplan.RecordClaim(request.Claim)
 	if err != nil { // The claim may have grown since the last attempt.
 		return r.refuse(ctx, o, pavv1.WorkflowValidation, beginning(o, nil), err)
@@ -41,6 +44,15 @@ func (r *Reconciler) begin(ctx context.Context, o snapshot, _ decision) error {
 		return r.createBy(ctx, o, request, o.provisioner.Spec.VolumeCreation, start)
 	}
 	return r.intend(ctx, o, intent{step: pavv1.StepValidating, pod: pod, generation: request.Generation, change: start})
+}
+
+// checkAttributes checks the attributes with which the volume is to be created.
+func (o snapshot) checkAttributes() error {
+	class, err := podplan.AttributesClassAtCreation(o.volume)
+	if err != nil || class == nil {
+		return err
+	}
+	return podplan.CheckAttributes(o.provisioner, class)
 }
 
 // create continues with creation after the validation pod has succeeded.

@@ -178,37 +178,9 @@ func (s size) show(status *corev1.PersistentVolumeClaimStatus, now metav1.Time) 
 	default:
 		status.AllocatedResourceStatuses[corev1.ResourceStorage] = s.resize
 	}
-	status.Conditions = s.conditions(status.Conditions, now)
-}
-
-// conditions returns the conditions of a claim so that they show a size. Those that others write stay.
-func (s size) conditions(before []corev1.PersistentVolumeClaimCondition, now metav1.Time) []corev1.PersistentVolumeClaimCondition {
-	wanted := []struct {
-		kind    corev1.PersistentVolumeClaimConditionType
-		is      bool
-		message string
-	}{
-		{corev1.PersistentVolumeClaimResizing, s.resizing, ""},
-		{corev1.PersistentVolumeClaimControllerResizeError, s.failure != "", s.failure},
-		{corev1.PersistentVolumeClaimFileSystemResizePending, s.onNode, "a node that has the volume makes the new capacity available, or the next one that gets it"},
-	}
-	var after []corev1.PersistentVolumeClaimCondition
-	kept := map[corev1.PersistentVolumeClaimConditionType]bool{}
-	for _, c := range before {
-		stays := true
-		for _, w := range wanted {
-			if c.Type == w.kind {
-				stays = w.is && c.Status == corev1.ConditionTrue && (c.Message == w.message || w.kind != corev1.PersistentVolumeClaimControllerResizeError)
-			}
-		}
-		if stays {
-			after, kept[c.Type] = append(after, c), true
-		}
-	}
-	for _, w := range wanted {
-		if w.is && !kept[w.kind] {
-			after = append(after, corev1.PersistentVolumeClaimCondition{Type: w.kind, Status: corev1.ConditionTrue, LastTransitionTime: now, Message: w.message})
-		}
-	}
-	return after
+	status.Conditions = withConditions(status.Conditions, now, []claimCondition{
+		{corev1.PersistentVolumeClaimResizing, s.resizing, "", false},
+		{corev1.PersistentVolumeClaimControllerResizeError, s.failure != "", s.failure, true},
+		{corev1.PersistentVolumeClaimFileSystemResizePending, s.onNode, "a node that has the volume makes the new capacity available, or the next one that gets it", false},
+	})
 }

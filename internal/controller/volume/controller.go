@@ -84,6 +84,10 @@ type Reconciler struct {
 	// these fields by default since 1.32.
 	dropsSizes atomic.Bool
 
+	// dropsAttributes says that the API server has dropped what was written of attributes: Kubernetes has these fields by default
+	// since 1.34.
+	dropsAttributes atomic.Bool
+
 	mu      sync.Mutex
 	adopted bool // whether the queue has the pods of earlier agents
 }
@@ -98,7 +102,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 		requests = q // before the first pass, and so before the first slot
 		return nil
 	})
-	return ctrl.NewControllerManagedBy(mgr).
+	volumes := ctrl.NewControllerManagedBy(mgr).
 		Named("volume").
 		For(&pavv1.PavVolume{}, builder.WithPredicates(moreThanConditions)).
 		Watches(&corev1.PersistentVolume{}, &handler.EnqueueRequestForObject{}). // of the same name
@@ -115,8 +119,29 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 		Watches(&storagev1.CSINode{}, handler.EnqueueRequestsFromMapFunc(r.ofNewDrivers)).
 		WatchesRawSource(captureQueue).
 		WithOptions(options).
-		WithLogConstructor(observability.Requests(mgr.GetLogger(), "volume", observability.Volume, r.keys)).
-		Complete(r)
+		WithLogConstructor(observability.Requests(mgr.GetLogger(), "volume", observability.Volume, r.keys))
+	served, err := reconcile.ServesAttributesClasses(mgr.GetRESTMapper())
+	if err != nil {
+		return err
+	}
+	if served {
+		volumes.Watches(&storagev1.VolumeAttributesClass{}, handler.EnqueueRequestsFromMapFunc(r.ofAttributesClass))
+	}
+	return volumes.Complete(r)
+}
+
+// ofAttributesClass maps a VolumeAttributesClass to the volumes whose claims name it and that are not known to have its attributes.
+func (r *Reconciler) ofAttributesClass(ctx context.Context, object client.Object) []ctrl.Request {
+	claims := &corev1.PersistentVolumeClaimList{}
+	if err := r.Client.List(ctx, claims, client.MatchingFields{reconcile.ClaimsByAttributesClass: object.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "cannot look claims up", observability.AttributesClass, object.GetName())
+		return nil
+	}
+	var requests []ctrl.Request
+	for i := range claims.Items {
+		requests = append(requests, ofClaim(ctx, &claims.Items[i])...)
+	}
+	return requests
 }
 
 // keys returns the log keys of a volume, besides its name.
@@ -128,7 +153,7 @@ func (r *Reconciler) keys(name types.NamespacedName) []any {
 	return []any{observability.Claim, claimKey(volume).String(), observability.Provisioner, volume.Spec.Provisioner}
 }
 
-// PodCounts returns the counts of validation, creation, expansion and deletion pods, by provisioner.
+// PodCounts returns the counts of validation, creation, expansion, modification and deletion pods, by provisioner.
 func (r *Reconciler) PodCounts() map[string]queue.Counts { return r.slots.All() }
 
 // moreThanConditions passes all updates except those of conditions: a report of the reconciler itself needs no pass.
@@ -220,7 +245,8 @@ func (r *Reconciler) unsettled(ctx context.Context, object client.Object) []ctrl
 	var requests []ctrl.Request
 	for i := range volumes.Items {
 		status := &volumes.Items[i].Status
-		settled := (status.Phase == pavv1.VolumeReady || status.Phase == pavv1.VolumeRetained) && meta.FindStatusCondition(status.Conditions, pavv1.VolumeExpanded) == nil
+		settled := (status.Phase == pavv1.VolumeReady || status.Phase == pavv1.VolumeRetained) && meta.FindStatusCondition(status.Conditions, pavv1.VolumeExpanded) == nil &&
+			meta.FindStatusCondition(status.Conditions, pavv1.VolumeModified) == nil
 		if !settled {
 			requests = append(requests, named(volumes.Items[i].Name)...)
 		}
@@ -324,12 +350,14 @@ var acts = map[step]func(*Reconciler, context.Context, snapshot, decision) error
 	stepWritePV:    (*Reconciler).writePV,
 	stepMarkReady:  (*Reconciler).markReady,
 
-	stepExpand:         (*Reconciler).expand,
-	stepHold:           (*Reconciler).hold,
-	stepRecordExpanded: (*Reconciler).recordExpanded,
-	stepEndExpansion:   (*Reconciler).endExpansion,
-	stepGrowPV:         (*Reconciler).growPV,
-	stepShowSize:       (*Reconciler).showSize,
+	stepExpand:          (*Reconciler).expand,
+	stepHold:            (*Reconciler).hold,
+	stepModify:          (*Reconciler).modify,
+	stepEndModification: endChange(pavv1.WorkflowModification),
+	stepRecordChanged:   (*Reconciler).recordChanged,
+	stepEndExpansion:    endChange(pavv1.WorkflowExpansion),
+	stepUpdatePV:        (*Reconciler).updatePV,
+	stepShowClaim:       (*Reconciler).showClaim,
 
 	stepMarkDeleting: (*Reconciler).markDeleting,
 	stepDelete:       (*Reconciler).delete,

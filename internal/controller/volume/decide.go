@@ -87,17 +87,23 @@ const (
 	// stepExpand: begin an attempt to expand the volume: record the capacity that it is to have, and the expansion pod.
 	stepExpand step = "Expand"
 
-	// stepRecordExpanded: the expansion pod has succeeded; record the capacity.
-	stepRecordExpanded step = "RecordExpanded"
+	// stepModify: begin an attempt to modify the volume: record the attributes that it is to have, and the modification pod.
+	stepModify step = "Modify"
+
+	// stepRecordChanged: the expansion or modification pod has succeeded; record the capacity or the attributes.
+	stepRecordChanged step = "RecordChanged"
 
 	// stepEndExpansion: the claim does not request more any more; remove the record of the expansion.
 	stepEndExpansion step = "EndExpansion"
 
-	// stepGrowPV: write the capacity of the volume to the PersistentVolume.
-	stepGrowPV step = "GrowPV"
+	// stepUpdatePV: write the capacity of the volume and the VolumeAttributesClass that it has to the PersistentVolume.
+	stepUpdatePV step = "UpdatePV"
 
-	// stepShowSize: write to the status of the claim how large the volume is, and that it grows.
-	stepShowSize step = "ShowSize"
+	// stepEndModification: the claim does not name other attributes any more; remove the record of the modification.
+	stepEndModification step = "EndModification"
+
+	// stepShowClaim: write to the status of the claim how large the volume is, what attributes it has, and that this changes.
+	stepShowClaim step = "ShowClaim"
 
 	// stepMarkDeleting: record that the storage will be deleted, before any deletion pod runs.
 	stepMarkDeleting step = "MarkDeleting"
@@ -126,13 +132,13 @@ func (s step) keepsTurn() bool { return s == stepRunPod || s == stepRecordLateMe
 
 // begins reports whether a step begins an attempt.
 func (s step) begins() bool {
-	return s == stepBegin || s == stepRefuse || s == stepDelete || s == stepExpand
+	return s == stepBegin || s == stepRefuse || s == stepDelete || s == stepExpand || s == stepModify
 }
 
 // afterAllPods reports whether a step is taken only after all other pods of the volume have ended: it creates a pod, records
 // one that is to be created, or deletes the record.
 func (s step) afterAllPods() bool {
-	return s == stepBegin || s == stepCreate || s == stepRunPod || s == stepDelete || s == stepExpand || s == stepForget
+	return s == stepBegin || s == stepCreate || s == stepRunPod || s == stepDelete || s == stepExpand || s == stepModify || s == stepForget
 }
 
 // needsWhole reports whether a step needs the PavVolume as the API server has it: templates see its copies of the
@@ -156,7 +162,7 @@ func decide(o snapshot) decision {
 
 // waitForUnrecorded decides about a volume with a pod that has not ended and is not the recorded one.
 func waitForUnrecorded(o snapshot, pod *corev1.Pod) decision {
-	condition := pavv1.VolumeDeleted
+	condition := conditionFor(pod.Labels[pavv1.WorkflowLabel])
 	if o.pending() && !o.reverting() {
 		condition = pavv1.VolumeProvisioned
 	}
@@ -173,7 +179,7 @@ var volumeTable = table{
 	{"the error text of a failed pod is not recorded", func(o snapshot) bool { return o.lateFailure() != nil }, to(stepRecordLateMessage)},
 	{"the creation pod that created /pav/ready has ended", snapshot.creationEnded, to(stepEndCreation)},
 	// Nothing else is done to the storage before the pod has ended.
-	{"an expansion pod is recorded", snapshot.expanding, expansionPodTable.decide},
+	{"an expansion or modification pod is recorded", snapshot.changing, changePodTable.decide},
 	{"no creation pod can have found the deleted storage", snapshot.releasable, to(stepRelease)},
 	{"the record of a volume that is not provisioned was restored", func(o snapshot) bool { return o.restoredPending() && !o.deleting() }, func(o snapshot) decision {
 		return waiting(pavv1.VolumeProvisioned, "Restored", o.pendingText(), true)
@@ -196,7 +202,7 @@ var withPVTable = table{
 	{"the PavVolume of a volume in use is deleted", inUse(func(o snapshot) bool { return o.deleting() && o.volume.Status.Phase == pavv1.VolumeReady }), func(o snapshot) decision {
 		return waitingToDelete("InUse", fmt.Sprintf("PersistentVolume %q is still in use: delete its claim", o.pv.Name), true)
 	}},
-	{"the volume is in use", inUse(always), expansionTable.decide},
+	{"the volume is in use", inUse(always), decideUse},
 	{"the volume is released, with reclaim policy Delete", func(o snapshot) bool { return policyOf(o.ownPV()) == corev1.PersistentVolumeReclaimDelete }, deletionTable.decide},
 	{"the volume is deleted after its PavVolume", func(o snapshot) bool { return o.reclaimed(o.ownPV()) }, to(stepDone)},
 	{"the volume is released, with reclaim policy Retain", func(o snapshot) bool { return !o.retained() }, to(stepRetain)},

@@ -10,18 +10,16 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/attempt"
 	"github.com/albertofaria/pav/internal/reconcile"
-	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// expansionTable is for a volume in use without a recorded pod.
+// expansionTable is for a volume in use without a recorded pod. While it decides on nothing, modificationTable decides.
 var expansionTable = table{
 	{"nodes need not leave the volume alone any more", func(o snapshot) bool { return o.holds() && !o.isUncertain() && !o.isToGrow() }, to(stepEndExpansion)},
 	{"no claim can let the volume grow", func(o snapshot) bool { return !o.canGrow() }, to(stepDone)},
-	{"the PersistentVolume does not have the capacity of the volume", snapshot.pvBehind, to(stepGrowPV)},
+	{"the PersistentVolume does not have the capacity or the attributes of the volume", snapshot.pvBehind, to(stepUpdatePV)},
 	{"the volume need not grow any more", func(o snapshot) bool { return !o.tooSmall() && o.saysThatItGrows() && !o.isUncertain() }, to(stepEndExpansion)},
-	{"the claim does not show how large the volume is", snapshot.claimBehind, to(stepShowSize)},
+	{"the claim does not show the size or the attributes of the volume", snapshot.claimBehind, to(stepShowClaim)},
 	{"the nodes do not try again yet", func(o snapshot) bool { return !o.tooSmall() && !o.isUncertain() && o.isInfeasibleOnNode() }, again(nodeBackoff)},
 	{"the volume is as large as its claim requests", func(o snapshot) bool { return !o.tooSmall() && !o.isUncertain() }, to(stepDone)},
 	{"there is no provisioner to expand with", func(o snapshot) bool { return o.provisioner == nil }, func(o snapshot) decision {
@@ -40,40 +38,6 @@ var expansionTable = table{
 	{"the volume is to grow", always, to(stepExpand)},
 }
 
-// expansionPodTable is for a recorded expansion pod. It is seen to its end, whatever becomes of the volume.
-var expansionPodTable = table{
-	{"an expansion is not wanted any more, and its pod was not created", func(o snapshot) bool {
-		return pod(attempt.None, attempt.Intended)(o) && !o.wantsPod()
-	}, to(stepDropPod)},
-	{"the claim does not show that the volume grows", func(o snapshot) bool {
-		return pod(attempt.None, attempt.Intended)(o) && o.claimBehind()
-	}, to(stepShowSize)},
-	{"the expansion pod waits for a slot", pod(attempt.None, attempt.Intended), func(o snapshot) decision {
-		return decided(o.attempt().DecideQueued(), pavv1.VolumeExpanded)
-	}},
-	{"an expansion is not wanted any more, and its pod has not started", func(o snapshot) bool {
-		return o.progress() == attempt.Running && !workflow.Started(o.pod()) && !o.wantsPod()
-	}, to(stepStopPod)},
-	{"the expansion pod runs", pod(attempt.Running, attempt.Ready), func(o snapshot) decision {
-		return decided(o.attempt().DecideRunning(), pavv1.VolumeExpanded)
-	}},
-	{"the expansion pod is being deleted", pod(attempt.Stopping), func(o snapshot) decision {
-		return decided(o.attempt().DecideStopping(), pavv1.VolumeExpanded)
-	}},
-	{"the result of the expansion pod is not reported", func(o snapshot) bool {
-		return o.progress() == attempt.Reporting && o.user != nil && !o.isUnreportable()
-	}, func(o snapshot) decision {
-		return decided(attempt.DecideReporting(o.now, o.pod()), pavv1.VolumeExpanded)
-	}},
-	{"the expansion pod succeeded", pod(attempt.Reporting, attempt.Succeeded), to(stepRecordExpanded)},
-	{"the expansion pod failed", always, to(stepRecordFailure)},
-}
-
-// expanding reports whether an expansion pod is recorded.
-func (o snapshot) expanding() bool {
-	return o.volume.Status.Step == pavv1.StepExpanding && o.volume.Status.Pod != nil
-}
-
 // holds reports whether it is recorded that no node is to stage the volume.
 func (o snapshot) holds() bool { return o.expansion() != nil && o.expansion().Offline }
 
@@ -89,17 +53,8 @@ func (o snapshot) growsOffline() bool {
 
 func (o snapshot) expansion() *pavv1.VolumeExpansionRecord { return o.volume.Status.Expansion }
 
-// isUnreportable reports whether the node of an expansion pod that has succeeded is gone, so that nobody reports what it left.
-func (o snapshot) isUnreportable() bool {
-	return o.nodeGone && !attempt.HasEndedWithin(o.now, o.pod(), attempt.ResultDelay)
-}
-
 // canGrow reports whether a claim is bound to the volume, and its request counts.
-func (o snapshot) canGrow() bool {
-	status := &o.volume.Status
-	return o.user != nil && o.user.DeletionTimestamp == nil && !o.deleting() && status.Phase == pavv1.VolumeReady &&
-		status.Capacity != nil && status.CreationPod == nil
-}
+func (o snapshot) canGrow() bool { return o.canChange() && o.volume.Status.Capacity != nil }
 
 // requested returns what the claim that is bound to the volume requests.
 func (o snapshot) requested() *resource.Quantity {
@@ -110,14 +65,13 @@ func (o snapshot) requested() *resource.Quantity {
 // tooSmall reports whether the claim requests more than the volume has.
 func (o snapshot) tooSmall() bool { return o.requested().Cmp(*o.volume.Status.Capacity) > 0 }
 
-// pvBehind reports whether the PersistentVolume has less than the recorded capacity.
-func (o snapshot) pvBehind() bool {
+// pvBehind reports whether the PersistentVolume has less than the recorded capacity, or names other attributes than the recorded ones.
+func (o snapshot) pvBehind() bool { return o.pvTooSmall() || o.pvLacksAttributes() }
+
+func (o snapshot) pvTooSmall() bool {
 	has := o.pv.Spec.Capacity[corev1.ResourceStorage]
 	return o.volume.Status.Capacity.Cmp(has) > 0
 }
-
-// claimBehind reports whether the status of the claim has to be written.
-func (o snapshot) claimBehind() bool { return o.user != nil && sizeOf(o) != sizeShown(o.user) }
 
 // saysThatItGrows reports whether an expansion is recorded, or a condition says why there is none.
 func (o snapshot) saysThatItGrows() bool {
@@ -141,11 +95,11 @@ func (o snapshot) target() resource.Quantity {
 	return *o.requested()
 }
 
-// wantsPod reports whether a recorded expansion pod that was not created is still to be: the volume is in use, and is to have the
-// recorded capacity.
-func (o snapshot) wantsPod() bool {
-	pv, e := o.ownPV(), o.expansion()
-	if pv == nil || o.released(pv) || e == nil || !o.canGrow() || o.provisioner == nil || o.provisioner.Spec.VolumeExpansion == nil {
+// wantsExpansionPod reports whether a recorded expansion pod that was not created is still to be: the volume is to have the recorded
+// capacity.
+func (o snapshot) wantsExpansionPod() bool {
+	e := o.expansion()
+	if e == nil || !o.canGrow() || o.provisioner == nil || o.provisioner.Spec.VolumeExpansion == nil {
 		return false
 	}
 	return o.isUncertain() || e.Target.Cmp(*o.requested()) == 0

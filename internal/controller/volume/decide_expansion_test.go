@@ -34,7 +34,7 @@ func growing() *state {
 		status := &o.volume.Status
 		status.Step, status.Pods, status.ProvisionerGeneration = pavv1.StepExpanding, 2, 3
 		status.Pod = &pavv1.PodReference{Namespace: "pav-pods", Name: "pod"}
-		status.Expansion = &pavv1.VolumeExpansionRecord{Target: resource.MustParse("2Gi"), Attempt: 1}
+		status.Expansion = &pavv1.VolumeExpansionRecord{Target: resource.MustParse("2Gi"), ChangeAttempt: pavv1.ChangeAttempt{Attempt: 1}}
 		shown(o)
 	})
 }
@@ -104,8 +104,8 @@ func TestDecide_OnExpansion(t *testing.T) {
 		"the provisioner is gone":                                 {state: growable("2Gi").with(func(o *snapshot) { o.provisioner = nil }), want: stepWait, message: "create it again"},
 		"the provisioner is gone, and nothing is to grow":         {state: growable("1Gi").with(func(o *snapshot) { o.provisioner = nil }), want: stepDone},
 		"the provisioner is to be deleted: it serves what it has": {state: growable("2Gi").with(func(o *snapshot) { o.provisioner.DeletionTimestamp = new(metav1.NewTime(noon)) }), want: stepExpand},
-		"the volume has grown: first the PersistentVolume":        {state: growable("2Gi").with(capacityIs("2Gi")), want: stepGrowPV},
-		"someone has written less into the PersistentVolume":      {state: growable("1Gi").with(capacityIs("2Gi")), want: stepGrowPV},
+		"the volume has grown: first the PersistentVolume":        {state: growable("2Gi").with(capacityIs("2Gi")), want: stepUpdatePV},
+		"someone has written less into the PersistentVolume":      {state: growable("1Gi").with(capacityIs("2Gi")), want: stepUpdatePV},
 		"it grows offline: first no node is to stage it":          {state: growable("2Gi").with(offline), want: stepHold},
 		"it grows offline, and a node has it":                     {state: growable("2Gi").with(offline).with(held).with(stagedOnNode), want: stepWait, message: "the volume is staged on node-1"},
 		"it grows offline, and no node has it":                    {state: growable("2Gi").with(offline).with(held), want: stepExpand},
@@ -117,14 +117,14 @@ func TestDecide_OnExpansion(t *testing.T) {
 		"nodes leave it alone, and the claim is being deleted":    {state: growable("2Gi").with(offline).with(held).with(claimDeleted), want: stepEndExpansion},
 		"nodes leave it alone, and volumes do not grow any more":  {state: growable("2Gi").with(offline).with(held).with(noExpansion), want: stepEndExpansion},
 		"nodes leave it alone, and what a pod did is not known":   {state: growable("1Gi").with(offline).with(held).with(func(o *snapshot) { o.volume.Status.Expansion.Uncertain = true }), want: stepExpand},
-		"then a node":                       {state: onNodes(), want: stepShowSize},
+		"then a node":                       {state: onNodes(), want: stepShowClaim},
 		"a node is to make it available":    {state: onNodes().with(shown), want: stepDone},
 		"a node says that it is infeasible": {state: onNodes().with(kubeletSays(corev1.PersistentVolumeClaimNodeResizeInfeasible)).with(nodeErrorAt(60)), want: stepDone, after: 9 * time.Minute},
-		"then the claim":                    {state: growable("2Gi").with(capacityIs("2Gi")).with(func(o *snapshot) { o.pv.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("2Gi") }), want: stepShowSize},
+		"then the claim":                    {state: growable("2Gi").with(capacityIs("2Gi")).with(func(o *snapshot) { o.pv.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("2Gi") }), want: stepShowClaim},
 		"the claim shows more than the volume has, which it keeps": {state: growable("1Gi").with(claimShows("3Gi")), want: stepDone},
 		"the expansion failed: wait":                               {state: failedToGrow("2Gi", pavv1.FailurePodFailed, 0), want: stepDone, after: time.Second},
 		"the expansion failed a while ago: again":                  {state: failedToGrow("2Gi", pavv1.FailurePodFailed, 1), want: stepExpand},
-		"it failed, and the claim shows nothing of that":           {state: failedToGrow("2Gi", pavv1.FailurePodFailed, 1).with(func(o *snapshot) { o.user.Status.Conditions = nil }), want: stepShowSize},
+		"it failed, and the claim shows nothing of that":           {state: failedToGrow("2Gi", pavv1.FailurePodFailed, 1).with(func(o *snapshot) { o.user.Status.Conditions = nil }), want: stepShowClaim},
 		"it failed, and the definition has changed":                {state: failedToGrow("2Gi", pavv1.FailurePodFailed, 0).with(func(o *snapshot) { o.provisioner.Generation++ }), want: stepExpand},
 		"it failed, and a retry was requested":                     {state: failedToGrow("2Gi", pavv1.FailurePodFailed, 0).with(func(o *snapshot) { o.retry = noon.Add(time.Second) }), want: stepExpand},
 		"it failed, and the claim requests less, but more than 1 Gi": {
@@ -149,7 +149,7 @@ func TestDecide_OnExpansion(t *testing.T) {
 		"the PavVolume is deleted": {state: growable("2Gi").deleted(), want: stepWait, message: "still in use"},
 
 		// A pod is recorded.
-		"the claim does not show it yet":                    {state: growing().with(func(o *snapshot) { o.user.Status.AllocatedResourceStatuses = nil }), want: stepShowSize},
+		"the claim does not show it yet":                    {state: growing().with(func(o *snapshot) { o.user.Status.AllocatedResourceStatuses = nil }), want: stepShowClaim},
 		"the pod is to be created":                          {state: growing(), want: stepRunPod},
 		"the pod waits for long":                            {state: growing().with(due(601)), want: stepRunPod, message: "for a slot"},
 		"the claim requests another size first":             {state: growing().with(requests("3Gi")), want: stepDropPod},
@@ -161,15 +161,15 @@ func TestDecide_OnExpansion(t *testing.T) {
 		"the pod cannot start, and the volume is released":  {state: growing().pod(5, pulls).with(releasedPV), want: stepStopPod},
 		"the pod cannot start, and the claim requests less": {state: growing().pod(5, pulls).with(requests("1Gi")), want: stepStopPod},
 		"it succeeded, is not reported, and the volume is released": {
-			state: growing().pod(99, ended(corev1.PodSucceeded, 60)).with(releasedPV), want: stepRecordExpanded},
+			state: growing().pod(99, ended(corev1.PodSucceeded, 60)).with(releasedPV), want: stepRecordChanged},
 		"the pod is being deleted":                  {state: growing().pod(5, runs, deletedAgo(99)), want: stepWait, message: "to confirm that pod"},
 		"the pod runs, and the volume is released":  {state: growing().pod(5, runs).with(releasedPV), want: stepDone, after: 25 * time.Second},
 		"the pod succeeded, and is not reported":    {state: growing().pod(99, ended(corev1.PodSucceeded, 60)), want: stepWait, message: "left in /pav"},
-		"the same, and its node is gone":            {state: growing().pod(99, ended(corev1.PodSucceeded, 60)).with(func(o *snapshot) { o.nodeGone = true }), want: stepRecordExpanded},
+		"the same, and its node is gone":            {state: growing().pod(99, ended(corev1.PodSucceeded, 60)).with(func(o *snapshot) { o.nodeGone = true }), want: stepRecordChanged},
 		"its node is gone since a moment":           {state: growing().pod(99, ended(corev1.PodSucceeded, 1)).with(func(o *snapshot) { o.nodeGone = true }), want: stepDone, after: 5 * time.Second},
-		"the pod succeeded":                         {state: growing().pod(9, ended(corev1.PodSucceeded, 1), reported), want: stepRecordExpanded},
-		"it succeeded, and the volume is released":  {state: growing().pod(9, ended(corev1.PodSucceeded, 1), reported).with(releasedPV), want: stepRecordExpanded},
-		"it succeeded, and the claim requests less": {state: growing().pod(9, ended(corev1.PodSucceeded, 1), reported).with(requests("1Gi")), want: stepRecordExpanded},
+		"the pod succeeded":                         {state: growing().pod(9, ended(corev1.PodSucceeded, 1), reported), want: stepRecordChanged},
+		"it succeeded, and the volume is released":  {state: growing().pod(9, ended(corev1.PodSucceeded, 1), reported).with(releasedPV), want: stepRecordChanged},
+		"it succeeded, and the claim requests less": {state: growing().pod(9, ended(corev1.PodSucceeded, 1), reported).with(requests("1Gi")), want: stepRecordChanged},
 		"the pod failed":                            {state: growing().pod(9, ended(corev1.PodFailed, 1), reported), want: stepRecordFailure},
 		"the pod is gone":                           {state: growing().with(vanishedPod), want: stepRecordFailure},
 		"the pod ran for another leader, and runs":  {state: growable("2Gi").with(strayPod(runs)), want: stepWait, message: "being stopped"},

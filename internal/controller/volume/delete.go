@@ -99,7 +99,7 @@ func (r *Reconciler) markPhase(ctx context.Context, o snapshot, d decision, phas
 	return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 		status.Phase = phase
 		status.Handle, _ = o.identity() // a restored record may have lost it
-		clearExpansion(status)
+		clearChanges(status)
 		clearDeletion(status)
 		if phase == pavv1.VolumeDeleting {
 			setCondition(o.volume, status, pavv1.VolumeDeleted, string(pavv1.StepDeleting), "the storage is to be deleted") // its time is when that began
@@ -173,7 +173,7 @@ func (r *Reconciler) delete(ctx context.Context, o snapshot, d decision) error {
 	}
 	attempt := func(status *pavv1.PavVolumeStatus) {
 		if step == pavv1.StepDeleting && status.Phase != pavv1.VolumeDeleting {
-			clearExpansion(status)
+			clearChanges(status)
 			clearDeletion(status) // the condition has the time of this write
 			status.Phase = pavv1.VolumeDeleting
 		}

@@ -89,7 +89,7 @@ func TestMarkReady_KeepsWhatTheVolumeHasGrownTo(t *testing.T) {
 
 func TestFailExpansion_RecordsWhatIsNotKnown(t *testing.T) {
 	unknown := func(o *snapshot) { o.volume.Status.Expansion.Uncertain = true }
-	podless := &pavv1.WorkflowFailure{Reason: pavv1.FailureQuotaExceeded}
+	podless := &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowExpansion, Reason: pavv1.FailureQuotaExceeded}
 	for name, test := range map[string]struct {
 		state   *state
 		failure *pavv1.WorkflowFailure
@@ -101,7 +101,7 @@ func TestFailExpansion_RecordsWhatIsNotKnown(t *testing.T) {
 		"the pod was evicted":                                   {state: growing().pod(9, ended(corev1.PodFailed, 1), reported, func(p *corev1.Pod) { p.Status.Reason = "Evicted" }), want: true},
 		"no other pod could be created":                         {state: growing(), failure: podless, want: false},
 		"no other pod could be created, and one is gone":        {state: growing().with(unknown), failure: podless, want: true},
-		"the pod wrote a capacity that is too small, and ended": {state: growing().pod(9, ended(corev1.PodSucceeded, 1), reported), failure: &pavv1.WorkflowFailure{PodName: "pod", Reason: pavv1.FailureOutputInvalid}, want: false},
+		"the pod wrote a capacity that is too small, and ended": {state: growing().pod(9, ended(corev1.PodSucceeded, 1), reported), failure: &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowExpansion, PodName: "pod", Reason: pavv1.FailureOutputInvalid}, want: false},
 		"someone has removed the record":                        {state: growing().with(vanishedPod).with(func(o *snapshot) { o.volume.Status.Expansion = nil }), want: false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestFailExpansion_RecordsWhatIsNotKnown(t *testing.T) {
 			if failure == nil {
 				failure = o.attempt().Failure(pavv1.WorkflowExpansion)
 			}
-			if err := r.failExpansion(t.Context(), o, failure, nothing); err != nil {
+			if err := r.failChange(t.Context(), o, failure, nothing); err != nil {
 				t.Fatal(err)
 			}
 			e := o.volume.Status.Expansion

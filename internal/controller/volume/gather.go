@@ -14,6 +14,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/attempt"
+	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/protocol"
 	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/workflow"
@@ -21,7 +22,7 @@ import (
 
 // gather reads from the cache what the decision depends on.
 func (r *Reconciler) gather(ctx context.Context, volume *pavv1.PavVolume) (snapshot, error) {
-	o := snapshot{volume: volume, now: r.Now(), contended: r.slots.Contended(volume.Spec.Provisioner), dropsSizes: r.dropsSizes.Load()}
+	o := snapshot{volume: volume, now: r.Now(), contended: r.slots.Contended(volume.Spec.Provisioner), dropsSizes: r.dropsSizes.Load(), dropsAttributes: r.dropsAttributes.Load()}
 	o.retry = pavv1.RetryRequested(volume, volume.Status.LastHandledRetry, o.now)
 	if err := r.gatherObjects(ctx, r.Client, &o); err != nil {
 		return o, err
@@ -67,6 +68,9 @@ func (r *Reconciler) checkVanished(ctx context.Context, o snapshot) error {
 func (r *Reconciler) gatherObjects(ctx context.Context, reader client.Reader, o *snapshot) error {
 	volume := o.volume
 	var err error
+	if o.attributes, err = podplan.Attributes(volume); err != nil {
+		return err
+	}
 	if o.provisioner, err = optional(ctx, reader, types.NamespacedName{Name: volume.Spec.Provisioner}, &pavv1.PavProvisioner{}); err != nil {
 		return err
 	}

@@ -121,7 +121,7 @@ func (o snapshot) awaited(pod *corev1.Pod) bool {
 // gatherOthers looks up the other objects that use the volume's storage.
 func (r *Reconciler) gatherOthers(ctx context.Context, o *snapshot) error {
 	pod := o.creationPod()
-	if o.expanding() {
+	if o.changing() {
 		pod = o.pod()
 	}
 	if pod != nil && pod.Spec.NodeName != "" {

@@ -24,8 +24,10 @@ func (r *Reconciler) measure(ctx context.Context, volume *pavv1.PavVolume, befor
 	if failure == nil {
 		failure = newest(before.DeletionFailure, after.DeletionFailure)
 	}
-	if failure == nil {
-		failure = newest(before.ExpansionFailure(), after.ExpansionFailure())
+	for _, kind := range []string{pavv1.WorkflowExpansion, pavv1.WorkflowModification} {
+		if failure == nil {
+			failure = newest(before.ChangeFailure(kind), after.ChangeFailure(kind))
+		}
 	}
 	if failure != nil {
 		ctrl.LoggerFrom(ctx).Info("an attempt failed", observability.Workflow, failure.Workflow, observability.Pod, podName(failure), observability.Reason, failure.Message)

@@ -43,12 +43,12 @@ var (
 	workflows = map[pavv1.VolumeStep]string{
 		pavv1.StepValidating: pavv1.WorkflowValidation, pavv1.StepCreating: pavv1.WorkflowCreation,
 		pavv1.StepReverting: pavv1.WorkflowDeletion, pavv1.StepDeleting: pavv1.WorkflowDeletion,
-		pavv1.StepExpanding: pavv1.WorkflowExpansion,
+		pavv1.StepExpanding: pavv1.WorkflowExpansion, pavv1.StepModifying: pavv1.WorkflowModification,
 	}
 	words = map[pavv1.VolumeStep]string{
 		pavv1.StepValidating: "is validating the request", pavv1.StepCreating: "is creating the volume",
 		pavv1.StepReverting: "is reverting the creation of the volume", pavv1.StepDeleting: "is deleting the volume",
-		pavv1.StepExpanding: "is expanding the volume",
+		pavv1.StepExpanding: "is expanding the volume", pavv1.StepModifying: "is modifying the volume",
 	}
 )
 
@@ -61,13 +61,14 @@ func (r *Reconciler) intend(ctx context.Context, o snapshot, i intent) error {
 	}
 	if err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 		i.change(status)
-		status.Step, status.Pods, status.ProvisionerGeneration = i.step, number, i.generation
+		status.Step, status.Pods = i.step, number
+		setGeneration(status, i.generation)
 		status.Pod = &pavv1.PodReference{Namespace: pod.Namespace, Name: pod.Name, Due: new(metav1.NewTime(r.Now()))}
 		setCondition(o.volume, status, conditionOf(i.step), attempt.ReasonQueued, fmt.Sprintf("pod %s/%s is created as soon as it has a slot", pod.Namespace, pod.Name))
 	}); err != nil {
 		return err
 	}
-	if i.step == pavv1.StepExpanding {
+	if isChange(workflows[i.step]) {
 		return nil // the claim shows it first
 	}
 	if !r.slots.Acquire(owner(o.volume)) {
@@ -115,7 +116,7 @@ func (r *Reconciler) preparePod(ctx context.Context, o snapshot) (*corev1.Pod, i
 	if err == nil && i.pod == nil {
 		return nil, 0, r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 			status.Pod = nil
-			if status.Step == pavv1.StepExpanding {
+			if isChange(workflows[status.Step]) {
 				status.Step = ""
 			}
 		})
@@ -145,7 +146,7 @@ func (r *Reconciler) checkRunnable(ctx context.Context, o snapshot, d decision) 
 		return r.checkDeletable(ctx, o, d)
 	case pavv1.WorkflowCreation:
 		return r.checkNoPV(ctx, o)
-	case pavv1.WorkflowExpansion:
+	case pavv1.WorkflowExpansion, pavv1.WorkflowModification:
 		return r.confirm(ctx, o, d)
 	default:
 		return nil
@@ -179,6 +180,9 @@ func (r *Reconciler) recordedIntent(ctx context.Context, o snapshot) (intent, er
 	i := intent{step: o.volume.Status.Step, change: nothing}
 	if i.step == pavv1.StepExpanding {
 		return i, i.recordedExpansion(ctx, r, o)
+	}
+	if i.step == pavv1.StepModifying {
+		return i, i.recordedModification(ctx, r, o)
 	}
 	definition := o.volume.Status.Definition
 	if workflows[i.step] == pavv1.WorkflowDeletion {
@@ -234,7 +238,7 @@ func (r *Reconciler) start(ctx context.Context, o snapshot, pod *corev1.Pod, gen
 		return err
 	}
 	err = r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
-		status.ProvisionerGeneration = generation
+		setGeneration(status, generation)
 		setCreated(o.volume, status, pod.UID)
 	})
 	if apierrors.IsConflict(err) || errors.Is(err, reconcile.ErrStale) {

@@ -48,10 +48,10 @@ func (r *Reconciler) announce(o snapshot, d decision) {
 	if d.warning {
 		eventType = corev1.EventTypeWarning
 	}
-	if d.condition == pavv1.VolumeExpanded {
-		reason := protocol.VolumeResizing
+	if events, is := changeEventsOf[d.condition]; is {
+		reason := events.begins
 		if d.warning {
-			reason = protocol.VolumeResizeFailed
+			reason = events.fails
 		}
 		r.tellUser(o, eventType, reason, d.message)
 		return
@@ -77,8 +77,8 @@ func (r *Reconciler) recordFailure(ctx context.Context, o snapshot, _ decision) 
 	switch kind {
 	case pavv1.WorkflowDeletion:
 		return r.failDeletion(ctx, o, failure, nothing)
-	case pavv1.WorkflowExpansion:
-		return r.failExpansion(ctx, o, failure, nothing)
+	case pavv1.WorkflowExpansion, pavv1.WorkflowModification:
+		return r.failChange(ctx, o, failure, nothing)
 	default:
 		return r.failProvisioning(ctx, o, failure, nothing, o.mayHaveCreated())
 	}
@@ -102,8 +102,8 @@ func (r *Reconciler) recordLateMessage(ctx context.Context, o snapshot, _ decisi
 	switch late.Workflow {
 	case pavv1.WorkflowDeletion:
 		r.reportDeletion(o, corev1.EventTypeWarning, protocol.VolumeFailedDelete, text)
-	case pavv1.WorkflowExpansion:
-		r.tellUser(o, corev1.EventTypeWarning, protocol.VolumeResizeFailed, text)
+	case pavv1.WorkflowExpansion, pavv1.WorkflowModification:
+		r.tellUser(o, corev1.EventTypeWarning, changeEventsOf[conditionFor(late.Workflow)].fails, text)
 	default:
 		r.tellClaim(o.volume, corev1.EventTypeWarning, protocol.ProvisioningFailed, text)
 	}
@@ -115,10 +115,10 @@ func failureOf(status *pavv1.PavVolumeStatus, kind string) **pavv1.WorkflowFailu
 	switch {
 	case kind == pavv1.WorkflowDeletion:
 		return &status.DeletionFailure
-	case kind == pavv1.WorkflowExpansion && status.Expansion != nil:
-		return &status.Expansion.Failure
-	case kind == pavv1.WorkflowExpansion:
-		return new(*pavv1.WorkflowFailure) // the expansion is over
+	case status.Change(kind) != nil:
+		return &status.Change(kind).Failure
+	case isChange(kind):
+		return new(*pavv1.WorkflowFailure) // the change is over
 	default:
 		return &status.Failure
 	}
@@ -158,8 +158,8 @@ func (r *Reconciler) refuse(ctx context.Context, o snapshot, kind string, begin 
 	switch kind {
 	case pavv1.WorkflowDeletion:
 		return r.failDeletion(ctx, o, failureFrom(kind, err), begin)
-	case pavv1.WorkflowExpansion:
-		return r.failExpansion(ctx, o, failureFrom(kind, err), begin)
+	case pavv1.WorkflowExpansion, pavv1.WorkflowModification:
+		return r.failChange(ctx, o, failureFrom(kind, err), begin)
 	}
 	if failed := r.failProvisioning(ctx, o, failureFrom(kind, err), begin, false); failed != nil {
 		return failed
@@ -173,7 +173,7 @@ func (r *Reconciler) refuse(ctx context.Context, o snapshot, kind string, begin 
 // phases are the names of workflows in messages.
 var phases = map[string]string{
 	pavv1.WorkflowValidation: "validation", pavv1.WorkflowCreation: "creation", pavv1.WorkflowDeletion: "deletion",
-	pavv1.WorkflowExpansion: "expansion",
+	pavv1.WorkflowExpansion: "expansion", pavv1.WorkflowModification: "modification",
 }
 
 // failProvisioning records that an attempt to provision, which begin may have begun, has failed, and whether the creation

@@ -96,7 +96,11 @@ func (r *Reconciler) requestOf(o snapshot, claim map[string]any) (podplan.Volume
 	if err != nil {
 		return podplan.VolumeRequest{}, err
 	}
-	request := podplan.VolumeRequest{Claim: claim, Class: class, Templates: r.Templates, GetPVC: r.getPVC}
+	attributes, err := podplan.AttributesAtCreation(o.volume)
+	if err != nil {
+		return podplan.VolumeRequest{}, err
+	}
+	request := podplan.VolumeRequest{Claim: claim, Class: class, Attributes: attributes.Parameters, Templates: r.Templates, GetPVC: r.getPVC}
 	if o.provisioner != nil {
 		request.Allowed = o.provisioner.Spec.AllowedClaimNamespaces
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -12,7 +13,7 @@ import (
 // tables are all decision tables.
 var tables = []table{
 	volumeTable, withPVTable, withoutPVTable, pendingTable, idleTable, podTable, overTable, revertTable, createdTable,
-	revertingTable, keptTable, deletionTable, nextDeletionTable, deletionPodTable, expansionTable, expansionPodTable,
+	revertingTable, keptTable, deletionTable, nextDeletionTable, deletionPodTable, expansionTable, modificationTable, changePodTable,
 }
 
 // taken has the names of the rules that made a decision in a test.
@@ -21,7 +22,9 @@ var taken sync.Map
 // decideIn decides, and records the rule that made the decision.
 func decideIn(o snapshot) decision {
 	d := decide(o)
-	taken.Store(d.rule, true)
+	for rule := range strings.SplitSeq(d.rule, bothRules) {
+		taken.Store(rule, true)
+	}
 	return d
 }
 
@@ -46,7 +49,7 @@ func untaken() []string {
 		"the storage of the creation pod is not needed any more", "a deletion pod reverts the creation",
 		"the handle of the storage to revert is not recorded", "the storage is to be reverted", "a deletion pod is recorded to revert the creation",
 		"a deletion pod is recorded", "the storage is to be deleted", "the PersistentVolume of a creation to revert is kept",
-		"an expansion pod is recorded", "the volume is in use",
+		"an expansion or modification pod is recorded", "the volume is in use",
 	}
 	var names []string
 	for _, table := range tables {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -44,8 +45,18 @@ type snapshot struct {
 	// pv is the PersistentVolume of the volume's name, which PaV need not have created; nil if there is none.
 	pv *corev1.PersistentVolume
 
-	// user is the claim that is bound to the PersistentVolume; nil if there is none. It has of its status what is said of its size.
+	// user is the claim that is bound to the PersistentVolume; nil if there is none. It has of its status what is said of the volume.
 	user *corev1.PersistentVolumeClaim
+
+	// attributesClass is the VolumeAttributesClass that the user names, if the volume does not have its attributes; nil if it does
+	// not exist.
+	attributesClass *storagev1.VolumeAttributesClass
+
+	// attributes are those that the volume has; without a class if it has none.
+	attributes pavv1.VolumeAttributes
+
+	// dropsAttributes says that the API server drops what objects say of attributes of volumes.
+	dropsAttributes bool
 
 	// dropsSizes says that the API server drops what a claim says of an expansion in progress.
 	dropsSizes bool
@@ -57,7 +68,7 @@ type snapshot struct {
 	// finders are the names of PavVolumes whose creation pods may still name the storage that the volume has deleted.
 	finders []string
 
-	// nodeGone says that the node of the creation or expansion pod does not exist any more, or is out of service, so that the files of
+	// nodeGone says that the node of the creation, expansion or modification pod does not exist any more, or is out of service, so that the files of
 	// the pod will not be reported.
 	nodeGone bool
 
@@ -184,7 +195,8 @@ func (o snapshot) retainedMeanwhile() bool {
 func (o snapshot) attempt() attempt.Attempt {
 	status := &o.volume.Status
 	a := attempt.Attempt{
-		Now: o.now, Ref: status.Pod, Pods: o.pods, Volume: o.volume.Name, Step: string(status.Step), Doing: words[status.Step], NeedsResult: status.Step == pavv1.StepCreating || status.Step == pavv1.StepExpanding, ByPhase: workflows[status.Step] == pavv1.WorkflowDeletion,
+		Now: o.now, Ref: status.Pod, Pods: o.pods, Volume: o.volume.Name, Step: string(status.Step), Doing: words[status.Step],
+		NeedsResult: status.Step == pavv1.StepCreating || status.Step == pavv1.StepExpanding, ByPhase: workflows[status.Step] == pavv1.WorkflowDeletion,
 		SelectedNode: status.Step == pavv1.StepCreating && status.SelectedNode != "", Contended: o.contended, Retried: !o.retry.IsZero(),
 	}
 	if c := meta.FindStatusCondition(status.Conditions, conditionOf(status.Step)); c != nil {

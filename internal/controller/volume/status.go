@@ -86,6 +86,8 @@ func conditionFor(kind string) string {
 		return pavv1.VolumeDeleted
 	case pavv1.WorkflowExpansion:
 		return pavv1.VolumeExpanded
+	case pavv1.WorkflowModification:
+		return pavv1.VolumeModified
 	default:
 		return pavv1.VolumeProvisioned
 	}

@@ -107,12 +107,15 @@ func (r *Reconciler) markReady(ctx context.Context, o snapshot, d decision) erro
 	if has := o.volume.Status.Capacity; has != nil && has.Cmp(capacity) > 0 && !o.pending() && !o.restored() {
 		capacity = *has // it has grown, and the PersistentVolume was released, or removed, before that was written to it
 	}
-	pending := o.pending()
+	pending, restored := o.pending(), o.restored()
 	err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 		clearDeletion(status)
 		status.Phase, status.RecordUID = pavv1.VolumeReady, o.volume.UID
 		status.Handle = pv.Spec.CSI.VolumeHandle
 		status.Capacity = &capacity
+		if class := pv.Spec.VolumeAttributesClassName; restored && class != nil && *class != o.attributesClassHad() {
+			status.Attributes = &pavv1.VolumeAttributes{Class: *class} // of a later time; its parameters are not known
+		}
 		status.Plan, status.Definition, status.Failure, status.Conflict = nil, nil, nil, nil
 		meta.RemoveStatusCondition(&status.Conditions, pavv1.VolumeProvisioned) // so that the new condition has the time of this write
 		meta.SetStatusCondition(&status.Conditions, metav1.Condition{Type: pavv1.VolumeProvisioned, Status: metav1.ConditionTrue,

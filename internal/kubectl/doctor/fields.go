@@ -56,7 +56,10 @@ func (d *difference) compare(path string, of reflect.Type, schema apiextensionsv
 		return
 	}
 	known := map[string]bool{}
-	for field := range of.Fields() {
+	for _, field := range reflect.VisibleFields(of) {
+		if field.Anonymous {
+			continue // its fields are there as well
+		}
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		known[name] = true
 		if property, is := schema.Properties[name]; is {

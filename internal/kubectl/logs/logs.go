@@ -18,6 +18,7 @@ var phases = []struct{ name, workflow string }{
 	{"creation", pavv1.WorkflowCreation},
 	{"staging", pavv1.WorkflowStaging},
 	{"expansion", pavv1.WorkflowExpansion},
+	{"modification", pavv1.WorkflowModification},
 	{"node-expansion", pavv1.WorkflowNodeExpansion},
 	{"unstaging", pavv1.WorkflowUnstaging},
 	{"deletion", pavv1.WorkflowDeletion},

@@ -43,7 +43,8 @@ func Command(env *cli.Env) *cobra.Command {
 		Short: "Show the pods that a PavProvisioner creates for a claim, without a cluster",
 		Long: `Show the pods that a PavProvisioner creates for a claim, without a cluster: each as the agents would
 create it, with its name, labels and /pav. Beside the PavProvisioner, the files may have a StorageClass, a
-PersistentVolumeClaim, a PersistentVolume and a Node; what none has is made up, and standard error says so:
+PersistentVolumeClaim, VolumeAttributesClasses, a PersistentVolume and a Node; what none has is made up, and standard
+error says so:
 
   StorageClass           of the PavProvisioner, with no parameters; it waits for the first consumer where
                          templates read selectedNode
@@ -52,6 +53,8 @@ PersistentVolumeClaim, a PersistentVolume and a Node; what none has is made up, 
   PersistentVolume       what creation yields; or, where the PavProvisioner has only static volumes, one
                          that fits the claim. One that is given is a static volume, unless it has the
                          annotation pv.kubernetes.io/provisioned-by
+  VolumeAttributesClass  not made up: without one, no modification is shown. One that the claim names is what the
+                         volume is created with
   Node                   "node-1"
 
 What an API server fills in, such as UIDs, is made up, too, and the same each time. As names of pods are

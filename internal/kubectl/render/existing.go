@@ -66,6 +66,12 @@ func (r *rendering) recorded(ctx context.Context, v *existing) {
 	}
 	// The pods of both definitions have the same names, even if only one of them has a validation pod.
 	next := func() { r.pods = v.record.Status.Pods }
+	attributes, err := podplan.AttributesAtCreation(v.record)
+	if err != nil {
+		r.fail(creation, err)
+		return
+	}
+	request.Attributes = attributes.Parameters
 	r.ledger = v.record.DeepCopy()
 	r.ledger.Status.Handle = ""
 	if r.wanted(validation, true) {

@@ -18,7 +18,7 @@ import (
 
 // given are the objects in the files, by kind; those from flags come first.
 type given struct {
-	provisioners, claims, classes, volumes, nodes []object
+	provisioners, claims, classes, attributesClasses, volumes, nodes []object
 }
 
 // object is an object in a file, as the API server would return it, but without defaults.
@@ -98,6 +98,8 @@ func (g *given) list(kind string) *[]object {
 		return &g.claims
 	case "StorageClass":
 		return &g.classes
+	case "VolumeAttributesClass":
+		return &g.attributesClasses
 	case "PersistentVolume":
 		return &g.volumes
 	case "Node":
@@ -139,6 +141,8 @@ func canonical(d source.Document) (map[string]any, error) {
 		typed = &corev1.PersistentVolumeClaim{}
 	case "StorageClass":
 		typed = &storagev1.StorageClass{}
+	case "VolumeAttributesClass":
+		typed = &storagev1.VolumeAttributesClass{}
 	case "PersistentVolume":
 		typed = &corev1.PersistentVolume{}
 	default:

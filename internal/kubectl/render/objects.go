@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/protocol"
@@ -16,6 +17,10 @@ import (
 // objects are the objects with which a definition is rendered, as an API server would return them.
 type objects struct {
 	claim, class, node map[string]any
+
+	// attributesClass is the VolumeAttributesClass that the claim names, and newAttributesClass the one that it names later; nil if there
+	// is none.
+	attributesClass, newAttributesClass map[string]any
 
 	// volume is nil if the volume is provisioned dynamically.
 	volume map[string]any
@@ -42,6 +47,7 @@ func (o *options) choose(g *given, p *pavv1.PavProvisioner) (*objects, error) {
 		return nil, err
 	}
 	c.chooseClaim(g, p)
+	c.chooseAttributes(g, p)
 	if c.static && c.volume == nil {
 		c.volume = madeUpVolume(p, c.claim, o.handle)
 		c.notef("no PersistentVolume was given: %q was made up, with the handle %q and no volumeAttributes", p.Name, text(c.volume, "spec", "csi", "volumeHandle"))
@@ -154,6 +160,39 @@ func (c *objects) chooseClaim(g *given, p *pavv1.PavProvisioner) {
 		}
 	}
 	c.claims[text(c.claim, "metadata", "namespace")+"/"+text(c.claim, "metadata", "name")] = c.claim
+}
+
+// chooseAttributes takes the VolumeAttributesClass that the claim names, and another one of the definition that it is to have later.
+func (c *objects) chooseAttributes(g *given, p *pavv1.PavProvisioner) {
+	named := text(c.claim, "spec", "volumeAttributesClassName")
+	for _, class := range g.attributesClasses {
+		switch {
+		case text(class.Object, "driverName") != p.Name:
+			continue
+		case class.Name() == named:
+			c.attributesClass = class.Object
+		case c.newAttributesClass == nil:
+			c.newAttributesClass = class.Object
+		default:
+			continue
+		}
+		c.use("VolumeAttributesClass", class.Name(), class)
+	}
+	if named != "" && c.attributesClass == nil {
+		c.notef("the claim names the VolumeAttributesClass %q, which was not given: it is rendered without attributes", named)
+	}
+	if c.newAttributesClass == nil {
+		c.newAttributesClass = c.attributesClass
+	}
+	if c.newAttributesClass == nil && p.Spec.VolumeModification != nil && !c.static {
+		c.notef("no VolumeAttributesClass was given: the modification of the volume is not shown")
+	}
+}
+
+// parameters returns those of a class.
+func parameters(class map[string]any) map[string]string {
+	found, _, _ := unstructured.NestedStringMap(class, "parameters")
+	return found
 }
 
 // score returns how likely it is that the user means this claim, judged by its file.

@@ -115,7 +115,7 @@ func TestRender_Misuse(t *testing.T) {
 		err  string
 		code int
 	}{
-		"no such phase":         {[]string{provisioner, "--phase", "mounting"}, "--phase mounting: it is one of validation, creation, expansion, deletion, staging, node-expansion, unstaging", 2},
+		"no such phase":         {[]string{provisioner, "--phase", "mounting"}, "--phase mounting: it is one of validation, creation, expansion, modification, deletion, staging, node-expansion, unstaging", 2},
 		"no provisioner":        {[]string{example + "usage.yaml"}, "there is no PavProvisioner in the files", 2},
 		"several":               {[]string{provisioner, "testdata/all.yaml"}, "there are several PavProvisioners in the files: say which, with --provisioner, of hello-world, all", 2},
 		"another name":          {[]string{provisioner, "--provisioner", "x"}, `there is no PavProvisioner "x" in the files, which have hello-world`, 2},

@@ -3,6 +3,7 @@ package render
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -22,17 +23,21 @@ import (
 
 // The phases, in the order of a volume's life.
 const (
-	validation = "validation"
-	creation   = "creation"
-	expansion  = "expansion"
-	deletion   = "deletion"
-	staging    = "staging"
-	unstaging  = "unstaging"
+	validation   = "validation"
+	creation     = "creation"
+	expansion    = "expansion"
+	modification = "modification"
+	deletion     = "deletion"
+	staging      = "staging"
+	unstaging    = "unstaging"
 
 	nodeExpansion = "node-expansion"
 )
 
-var phases = []string{validation, creation, expansion, deletion, staging, nodeExpansion, unstaging}
+var phases = []string{validation, creation, expansion, modification, deletion, staging, nodeExpansion, unstaging}
+
+// errNoAttributesClass is why a volume is not modified.
+var errNoAttributesClass = errors.New("no VolumeAttributesClass of the PavProvisioner was given")
 
 // Result is the output of -o.
 type Result struct {
@@ -139,7 +144,7 @@ func (r *rendering) dynamic(ctx context.Context) {
 	}
 	request := podplan.VolumeRequest{
 		Provisioner: r.provisioner.UID, Generation: r.provisioner.Generation,
-		Claim: r.claim, Class: r.class, Templates: r.templates, GetPVC: r.getPVC, Allowed: spec.AllowedClaimNamespaces,
+		Claim: r.claim, Class: r.class, Attributes: parameters(r.attributesClass), Templates: r.templates, GetPVC: r.getPVC, Allowed: spec.AllowedClaimNamespaces,
 	}
 	r.provisioned = runtime.DeepCopyJSON(r.claim)
 	if r.selected {
@@ -158,6 +163,7 @@ func (r *rendering) dynamic(ctx context.Context) {
 	}
 	request.Volume = r.volume
 	r.expand(ctx, request)
+	r.modify(ctx, request)
 	request.Claim, request.Provisioned = r.claim, r.provisioned // the claim when the volume is deleted, and when it was created
 	r.delete(ctx, request, text(r.volume, "spec", "csi", "volumeHandle"))
 }
@@ -176,6 +182,15 @@ func (r *rendering) begin() error {
 	}
 	if _, _, err := podplan.Parameters(class); err != nil {
 		return err
+	}
+	if r.attributesClass != nil {
+		attributes := &storagev1.VolumeAttributesClass{}
+		if _, err := convert(r.attributesClass, attributes); err != nil {
+			return err
+		}
+		if err := podplan.CheckAttributes(r.provisioner, attributes); err != nil {
+			return err
+		}
 	}
 	name := protocol.VolumeName(claim.UID)
 	r.ledger = &pavv1.PavVolume{

@@ -228,6 +228,8 @@ func ofPavVolume(volume *pavv1.PavVolume) (*pavv1.WorkflowFailure, string) {
 		condition = pavv1.VolumeDeleted
 	case pavv1.StepExpanding:
 		condition = pavv1.VolumeExpanded
+	case pavv1.StepModifying:
+		condition = pavv1.VolumeModified
 	case pavv1.StepValidating, pavv1.StepCreating, pavv1.StepDeleted:
 	}
 	obstacle := reported(status.Conditions, condition)
@@ -244,6 +246,8 @@ func ofPavVolume(volume *pavv1.PavVolume) (*pavv1.WorkflowFailure, string) {
 		return nil, "the failed creation is being reverted"
 	case status.Phase == pavv1.VolumeReady && status.Expansion != nil && status.Expansion.Failure != nil:
 		return status.Expansion.Failure, fmt.Sprintf("attempt %d to expand the volume", status.Expansion.Attempt+1)
+	case status.Phase == pavv1.VolumeReady && status.ChangeFailure(pavv1.WorkflowModification) != nil:
+		return status.Modification.Failure, fmt.Sprintf("attempt %d to modify the volume", status.Modification.Attempt+1)
 	case status.Failure != nil && status.Handle == "": // else a later attempt has succeeded
 		return status.Failure, fmt.Sprintf("attempt %d to provision the volume", status.Attempt+1)
 	}

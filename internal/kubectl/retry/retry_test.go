@@ -98,7 +98,7 @@ func TestOfPavVolume_SaysWhichAttemptWaits(t *testing.T) {
 		"the deletion pod that reverts failed": {status: pavv1.PavVolumeStatus{Failure: failed, DeletionFailure: failed, DeletionAttempt: 1, Step: pavv1.StepReverting, Handle: "h"},
 			waits: true, what: "attempt 2 to revert the failed creation"},
 		"a later attempt created the storage": {status: pavv1.PavVolumeStatus{Failure: failed, Handle: "h", Phase: pavv1.VolumePending}, what: "no attempt has failed; the volume is Pending"},
-		"expansion failed": {status: pavv1.PavVolumeStatus{Phase: pavv1.VolumeReady, Handle: "h", Expansion: &pavv1.VolumeExpansionRecord{Attempt: 2, Failure: failed}},
+		"expansion failed": {status: pavv1.PavVolumeStatus{Phase: pavv1.VolumeReady, Handle: "h", Expansion: &pavv1.VolumeExpansionRecord{ChangeAttempt: pavv1.ChangeAttempt{Attempt: 2, Failure: failed}}},
 			waits: true, what: "attempt 3 to expand the volume"},
 		"an expansion pod runs for long": {status: pavv1.PavVolumeStatus{Step: pavv1.StepExpanding, Pod: &pavv1.PodReference{Namespace: "ns", Name: "p"}, Conditions: reports(pavv1.VolumeExpanded, pavv1.ReasonPodRunsLong)},
 			waits: true, what: "pod ns/p is stopped first"},

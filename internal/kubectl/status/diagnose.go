@@ -31,6 +31,9 @@ func diagnose(f *Facts) []Finding {
 	if tooSmall := diagnoseSize(f); tooSmall != nil {
 		found = append(found, *tooSmall)
 	}
+	if others := diagnoseAttributes(f); others != nil {
+		found = append(found, *others)
+	}
 	if len(found) == 0 {
 		found = append(found, healthy(f))
 	}

@@ -30,7 +30,7 @@ func diagnoseExpansion(f *Facts, text string) Finding {
 	switch {
 	case expansion == nil:
 		return Finding{Code: "Expanding", State: Working, Summary: text + ", and is about to be expanded"}
-	case status.Pod != nil:
+	case status.Pod != nil && status.Step == pavv1.StepExpanding:
 		return afterFailure(f, "ExpansionFailed", fmt.Sprintf("%s: attempt %d to expand it failed", text, expansion.Attempt-1), diagnosePod(f, pavv1.VolumeExpanded), expansion.Failure)
 	case expansion.Failure != nil:
 		return expansionFailed(f, text)

@@ -41,6 +41,6 @@ func failsToExpand(reason pavv1.FailureReason, pod string) func(*Facts) {
 		if pod != "" {
 			failure.PodNamespace = "pav-pods"
 		}
-		f.Volume.Status.Expansion = &pavv1.VolumeExpansionRecord{Target: resource.MustParse("20Mi"), Attempt: 1, Failure: failure}
+		f.Volume.Status.Expansion = &pavv1.VolumeExpansionRecord{Target: resource.MustParse("20Mi"), ChangeAttempt: pavv1.ChangeAttempt{Attempt: 1, Failure: failure}}
 	}
 }

@@ -19,7 +19,7 @@ func lastTime(e *corev1.Event) time.Time {
 // stepWords maps each step to its kind of pod.
 var stepWords = map[pavv1.VolumeStep]string{
 	pavv1.StepValidating: "validation", pavv1.StepCreating: "creation", pavv1.StepReverting: "deletion", pavv1.StepDeleting: "deletion",
-	pavv1.StepExpanding: "expansion",
+	pavv1.StepExpanding: "expansion", pavv1.StepModifying: "modification",
 }
 
 // diagnosePending returns the finding about a volume that is being provisioned.

@@ -133,7 +133,7 @@ func TestDiagnose(t *testing.T) {
 		"the expansion pod is about to be created": {
 			facts: bound().with(wantsMore).with(expands).with(func(f *Facts) {
 				f.Volume.Status.Step, f.Volume.Status.Pod = pavv1.StepExpanding, &pavv1.PodReference{Namespace: "pav-pods", Name: "expand-2"}
-				f.Volume.Status.Expansion = &pavv1.VolumeExpansionRecord{Target: resource.MustParse("20Mi"), Attempt: 2}
+				f.Volume.Status.Expansion = &pavv1.VolumeExpansionRecord{Target: resource.MustParse("20Mi"), ChangeAttempt: pavv1.ChangeAttempt{Attempt: 2}}
 			}),
 			want: w{"Working", Working, "the expansion pod is about to be created", "", ""}},
 		"the volume grows when no node has it": {

@@ -194,7 +194,7 @@ func objectOf(f *Facts, e *corev1.Event) string {
 }
 
 var (
-	hashes  = regexp.MustCompile(`\b(` + strings.Join([]string{pavv1.WorkflowValidation, pavv1.WorkflowCreation, pavv1.WorkflowExpansion, pavv1.WorkflowDeletion, pavv1.WorkflowStaging, pavv1.WorkflowNodeExpansion, pavv1.WorkflowUnstaging}, "|") + `)-[0-9a-f]{20}\b`)
+	hashes  = regexp.MustCompile(`\b(` + strings.Join(append(pavv1.WorkflowsOfVolumes(), pavv1.WorkflowStaging, pavv1.WorkflowNodeExpansion, pavv1.WorkflowUnstaging), "|") + `)-[0-9a-f]{20}\b`)
 	numbers = regexp.MustCompile(`[0-9]+(\.[0-9]+)?`)
 )
 

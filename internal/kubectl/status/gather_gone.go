@@ -24,7 +24,7 @@ func (g *gatherer) gone(ctx context.Context) error {
 	}
 	total := g.Volume.Status.Pods
 	for number := max(total-mostGone+1, 1); number <= total; number++ {
-		for _, kind := range []string{pavv1.WorkflowValidation, pavv1.WorkflowCreation, pavv1.WorkflowExpansion, pavv1.WorkflowDeletion} {
+		for _, kind := range pavv1.WorkflowsOfVolumes() {
 			name := workflow.Name(kind, string(g.Volume.UID), strconv.Itoa(int(number)))
 			if g.podNamed(workflow.DefaultNamespace, name) != nil {
 				continue

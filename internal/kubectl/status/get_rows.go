@@ -114,10 +114,20 @@ func rowOfVolume(v *pavv1.PavVolume) VolumeRow {
 		row.Failure, row.Failures = status.DeletionFailure.Message, failureCount(status.DeletionAttempt, status.Pod)
 	case status.Failure != nil:
 		row.Failure, row.Failures = status.Failure.Message, failureCount(status.Attempt, status.Pod)
-	case status.ExpansionFailure() != nil:
-		row.Failure, row.Failures = status.ExpansionFailure().Message, failureCount(status.Expansion.Attempt, status.Pod)
+	case status.ChangeFailure(pavv1.WorkflowExpansion) != nil:
+		row.Failure, row.Failures = status.Expansion.Failure.Message, failureCount(status.Expansion.Attempt, podIn(status, pavv1.StepExpanding))
+	case status.ChangeFailure(pavv1.WorkflowModification) != nil:
+		row.Failure, row.Failures = status.Modification.Failure.Message, failureCount(status.Modification.Attempt, podIn(status, pavv1.StepModifying))
 	}
 	return row
+}
+
+// podIn returns the pod of a volume if it is that of a step, or nil.
+func podIn(status *pavv1.PavVolumeStatus, step pavv1.VolumeStep) *pavv1.PodReference {
+	if status.Step != step {
+		return nil
+	}
+	return status.Pod
 }
 
 // failureCount returns the number of failed attempts; the current attempt is not counted.

@@ -90,7 +90,7 @@ func (s *pavNode) candidate(ctx context.Context, key client.ObjectKey, uid types
 
 // ofVolumes are the workflows whose pods PavVolumes control.
 var ofVolumes = map[string]bool{
-	pavv1.WorkflowValidation: true, pavv1.WorkflowCreation: true, pavv1.WorkflowExpansion: true, pavv1.WorkflowDeletion: true,
+	pavv1.WorkflowValidation: true, pavv1.WorkflowCreation: true, pavv1.WorkflowExpansion: true, pavv1.WorkflowModification: true, pavv1.WorkflowDeletion: true,
 }
 
 func (s *pavNode) checkStage(ctx context.Context, key client.ObjectKey, owner *metav1.OwnerReference) error {

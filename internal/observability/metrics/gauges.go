@@ -97,8 +97,10 @@ func failure(status *pavv1.PavVolumeStatus) (step string, since time.Time) {
 		return StepDelete, began(status, pavv1.VolumeDeleted, status.DeletionFailure.Time)
 	case status.Failure != nil && making:
 		return status.Failure.Workflow, began(status, pavv1.VolumeProvisioned, status.Failure.Time)
-	case status.ExpansionFailure() != nil:
-		return StepExpand, began(status, pavv1.VolumeExpanded, status.ExpansionFailure().Time)
+	case status.ChangeFailure(pavv1.WorkflowExpansion) != nil:
+		return StepExpand, began(status, pavv1.VolumeExpanded, status.Expansion.Failure.Time)
+	case status.ChangeFailure(pavv1.WorkflowModification) != nil:
+		return StepModify, began(status, pavv1.VolumeModified, status.Modification.Failure.Time)
 	}
 	return "", time.Time{}
 }
@@ -112,7 +114,7 @@ func began(status *pavv1.PavVolumeStatus, kind string, otherwise metav1.Time) ti
 	return c.LastTransitionTime.Time
 }
 
-// inTransit returns since when a volume is being provisioned, expanded or deleted, or the zero time.
+// inTransit returns since when a volume is being provisioned, expanded, modified or deleted, or the zero time.
 func inTransit(volume *pavv1.PavVolume) time.Time {
 	switch volume.Status.Phase {
 	case pavv1.VolumeDeleting:
@@ -124,7 +126,10 @@ func inTransit(volume *pavv1.PavVolume) time.Time {
 	case pavv1.VolumePending:
 		return began(&volume.Status, pavv1.VolumeProvisioned, metav1.Time{})
 	default:
-		return began(&volume.Status, pavv1.VolumeExpanded, metav1.Time{}) // while it grows
+		if grows := began(&volume.Status, pavv1.VolumeExpanded, metav1.Time{}); !grows.IsZero() {
+			return grows
+		}
+		return began(&volume.Status, pavv1.VolumeModified, metav1.Time{})
 	}
 }
 

@@ -14,6 +14,7 @@ const (
 	StepValidate = pavv1.WorkflowValidation
 	StepCreate   = pavv1.WorkflowCreation
 	StepExpand   = pavv1.WorkflowExpansion
+	StepModify   = pavv1.WorkflowModification
 	StepRevert   = "revert"
 	StepDelete   = pavv1.WorkflowDeletion
 )

@@ -78,7 +78,7 @@ const (
 
 var (
 	provisioner = Label{Name: "provisioner"}
-	workflows   = Label{Name: "workflow", Values: []string{"validate", "create", "expand", "delete", "stage", "grow", "unstage"}}
+	workflows   = Label{Name: "workflow", Values: append(pavv1.WorkflowsOfVolumes(), pavv1.WorkflowStaging, pavv1.WorkflowNodeExpansion, pavv1.WorkflowUnstaging)}
 	results     = Label{Name: "result", Values: []string{ResultOK, ResultError}}
 )
 
@@ -112,20 +112,20 @@ var (
 	}
 	VolumeFailing = Metric{
 		Name: "pav_volume_failing_seconds", Type: Gauge, Agents: []Agent{Controller},
-		Labels: []Label{provisioner, {Name: "step", Values: []string{StepValidate, StepCreate, StepRevert, StepExpand, StepDelete}}},
-		Help: "The longest time since the provisioning, expansion or deletion of a volume began that still fails, " +
+		Labels: []Label{provisioner, {Name: "step", Values: []string{StepValidate, StepCreate, StepRevert, StepExpand, StepModify, StepDelete}}},
+		Help: "The longest time since the provisioning, expansion, modification or deletion of a volume began that still fails, " +
 			"by the step whose last attempt failed; absent if nothing fails.",
 	}
 	VolumePending = Metric{
 		Name: "pav_volume_pending_seconds", Type: Gauge, Agents: []Agent{Controller},
 		Labels: []Label{provisioner, {Name: "phase", Values: []string{"Pending", "Ready", "Deleting"}}},
-		Help: "The longest time for which a volume has been provisioned, expanded, in the phase Ready, or deleted, with or without failures; " +
+		Help: "The longest time for which a volume has been provisioned, expanded or modified, in the phase Ready, or deleted, with or without failures; " +
 			"volumes that wait for a claim's first consumer do not count.",
 	}
 	WorkflowPods = Metric{
 		Name: "pav_workflow_pods", Type: Gauge, Agents: []Agent{Controller},
 		Labels: []Label{provisioner, {Name: "state", Values: []string{PodsWaiting, PodsRunning, PodsBlocked}}},
-		Help: "Validation, creation, expansion and deletion pods: waiting for a slot (--max-pods, --max-pods-per-provisioner), running, or blocked: " +
+		Help: "Validation, creation, expansion, modification and deletion pods: waiting for a slot (--max-pods, --max-pods-per-provisioner), running, or blocked: " +
 			"created and unable to start.",
 	}
 	ProvisionerCondition = Metric{

@@ -75,7 +75,7 @@ func (i *Invariants) Unstopped() error {
 // unneeded returns the reason why a volume does not need the pod of its current step, or "" if it needs the pod.
 func (i *Invariants) unneeded(volume *pavv1.PavVolume) string {
 	switch volume.Status.Step {
-	case pavv1.StepValidating, pavv1.StepCreating, pavv1.StepExpanding:
+	case pavv1.StepValidating, pavv1.StepCreating, pavv1.StepExpanding, pavv1.StepModifying:
 		ref := volume.Spec.ClaimRef
 		if claim := world.Object[*corev1.PersistentVolumeClaim](i.store, ref.Namespace, ref.Name); claim == nil || claim.UID != ref.UID || claim.DeletionTimestamp != nil {
 			return "its claim is gone"

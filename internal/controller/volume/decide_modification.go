@@ -1,0 +1,187 @@
+package volume
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/observability"
+	"github.com/albertofaria/pav/internal/podplan"
+	"github.com/albertofaria/pav/internal/protocol"
+)
+
+// modificationTable is for a volume in use without a recorded pod that need not grow, or cannot at the moment. What PersistentVolume
+// and claim say of its attributes is written before, with its size.
+var modificationTable = table{
+	{"no claim can have the attributes changed", func(o snapshot) bool { return !o.canChange() }, to(stepDone)},
+	{"the attributes need not change any more", func(o snapshot) bool {
+		return !o.wantsAttributes() && o.saysThatItIsModified() && !o.isModificationUncertain()
+	}, to(stepEndModification)},
+	{"the volume has the attributes that its claim names", func(o snapshot) bool { return !o.wantsAttributes() && !o.isModificationUncertain() }, to(stepDone)},
+	{"the volume cannot get the attributes", func(o snapshot) bool { return o.attributesObstacle() != nil }, func(o snapshot) decision {
+		obstacle := o.attributesObstacle()
+		return waiting(pavv1.VolumeModified, obstacle.reason, obstacle.message, true)
+	}},
+	{"the next modification pod is not due", func(o snapshot) bool { return modificationBackoff(o) > 0 }, again(modificationBackoff)},
+	{"the attributes are to change", always, to(stepModify)},
+}
+
+// decideUse decides about a volume in use. While it need not grow, or waits for that, its attributes can change.
+func decideUse(o snapshot) decision {
+	grows, d := expansionTable.decide(o), modificationTable.decide(o)
+	if !grows.isIdle(o) {
+		if grows.step == stepWait && d.step != stepDone {
+			grows.after = soonest(grows.after, time.Second) // a condition brings no next pass
+		}
+		return grows
+	}
+	after := soonest(grows.after, d.after)
+	if d.isIdle(o) {
+		rule := grows.rule + bothRules + d.rule
+		if grows.step != stepDone {
+			d = grows
+		}
+		d.rule = rule
+	}
+	d.after = after
+	return d
+}
+
+// bothRules is between the names of the rules of two tables that have decided together.
+const bothRules = "; "
+
+// isIdle reports whether a decision has no effect, as what it reports was reported before.
+func (d decision) isIdle(o snapshot) bool {
+	return d.step == stepDone || d.step == stepWait && !d.repeat && hasCondition(o.volume, d)
+}
+
+// soonest returns the shorter of two times to wait, of which 0 is none.
+func soonest(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}
+
+func (o snapshot) modification() *pavv1.VolumeModificationRecord { return o.volume.Status.Modification }
+
+// attributesClassWanted returns the name of the VolumeAttributesClass that the claim names, or "".
+func (o snapshot) attributesClassWanted() string {
+	if o.user == nil {
+		return ""
+	}
+	return protocol.AttributesClass(o.user)
+}
+
+// attributesClassHad returns the name of the VolumeAttributesClass whose attributes the volume has, or "".
+func (o snapshot) attributesClassHad() string { return o.attributes.Class }
+
+// wantsAttributes reports whether the volume is to get the attributes that its claim names, or to get them again, as a pod has failed
+// that may have changed some. A claim that names none leaves the attributes as they are; but what has begun is completed, unless that
+// is infeasible (external-resizer#513).
+func (o snapshot) wantsAttributes() bool {
+	if !o.canChange() {
+		return false
+	}
+	wanted, m := o.attributesClassWanted(), o.modification()
+	partial := m != nil && m.Partial
+	if wanted == "" {
+		return partial && (m.Failure == nil || m.Failure.Reason != pavv1.FailureInfeasible)
+	}
+	return partial || wanted != o.attributesClassHad()
+}
+
+// pvLacksAttributes reports whether the PersistentVolume does not name the class whose attributes the volume has.
+func (o snapshot) pvLacksAttributes() bool {
+	has := o.attributesClassHad()
+	if o.dropsAttributes {
+		return false
+	}
+	named := o.pv.Spec.VolumeAttributesClassName
+	return has != "" && (named == nil || *named != has)
+}
+
+// saysThatItIsModified reports whether a modification is recorded, or a condition says why there is none.
+func (o snapshot) saysThatItIsModified() bool {
+	return o.modification() != nil || meta.FindStatusCondition(o.volume.Status.Conditions, pavv1.VolumeModified) != nil
+}
+
+// isModificationUncertain reports whether the last modification pod may have done anything, so that the target must not change
+// (external-resizer#514).
+func (o snapshot) isModificationUncertain() bool {
+	m := o.modification()
+	return m != nil && m.Uncertain && o.canChange()
+}
+
+// targetAttributes returns the attributes that the next modification pod is to apply, and the name of their class; the attributes are
+// nil if the class does not exist. Those that the volume had are in its record.
+func (o snapshot) targetAttributes() (string, *pavv1.VolumeAttributes) {
+	wanted := o.attributesClassWanted()
+	switch {
+	case o.isModificationUncertain(), wanted == "" && o.modification() != nil:
+		return o.modification().Target.Class, &o.modification().Target
+	case wanted != "" && wanted == o.attributes.Class:
+		return wanted, &o.attributes
+	case o.attributesClass == nil:
+		return wanted, nil
+	}
+	return wanted, &pavv1.VolumeAttributes{Class: o.attributesClass.Name, Parameters: o.attributesClass.Parameters}
+}
+
+// obstacle is why a volume cannot have the attributes that its claim names.
+type obstacle struct {
+	reason, message string
+
+	// state is what the claim says of the modification then.
+	state corev1.PersistentVolumeClaimModifyVolumeStatus
+}
+
+// attributesObstacle returns why no modification pod can run, or nil.
+func (o snapshot) attributesObstacle() *obstacle {
+	const pending, infeasible = corev1.PersistentVolumeClaimModifyVolumePending, corev1.PersistentVolumeClaimModifyVolumeInfeasible
+	if o.provisioner == nil {
+		return &obstacle{"NoProvisioner", fmt.Sprintf("PavProvisioner %q does not exist, and only it defines how to modify the volume: create it again", o.volume.Spec.Provisioner), pending}
+	}
+	name, target := o.targetAttributes()
+	if target == nil {
+		return &obstacle{"NoClass", fmt.Sprintf("VolumeAttributesClass %q does not exist: create it, or name another one in spec.volumeAttributesClassName of the claim", name), pending}
+	}
+	class := &storagev1.VolumeAttributesClass{ObjectMeta: metav1.ObjectMeta{Name: name}, DriverName: o.provisioner.Name, Parameters: target.Parameters}
+	if o.attributesClass != nil && o.attributesClass.Name == name {
+		class = o.attributesClass
+	}
+	if err := podplan.CheckAttributes(o.provisioner, class); err != nil {
+		return &obstacle{"Unsupported", observability.Clip(err.Error(), observability.MaxCondition), infeasible}
+	}
+	return nil
+}
+
+// wantsModificationPod reports whether a recorded modification pod that was not created is still to be: with the attributes that the
+// next one would apply.
+func (o snapshot) wantsModificationPod() bool {
+	m := o.modification()
+	if m == nil || !o.isModificationUncertain() && !o.wantsAttributes() || o.attributesObstacle() != nil {
+		return false
+	}
+	_, target := o.targetAttributes()
+	return equality.Semantic.DeepEqual(m.Target, *target)
+}
+
+// modificationBackoff returns how long the next modification pod has to wait. It does not wait if the definition has changed since
+// the last one. Another class does not wait for what was infeasible.
+func modificationBackoff(o snapshot) time.Duration {
+	m := o.modification()
+	if m == nil || m.Failure == nil || m.ProvisionerGeneration != o.provisioner.Generation {
+		return 0
+	}
+	if name, _ := o.targetAttributes(); m.Failure.Reason == pavv1.FailureInfeasible && name != m.Target.Class {
+		return o.retryIn(m.Attempt, asOfAnotherRequest(m.Failure))
+	}
+	return o.retryIn(m.Attempt, m.Failure)
+}
