@@ -37,6 +37,10 @@ func sizeOf(o snapshot) size {
 	}
 	is := o.sizeHad(shown)
 	switch {
+	case o.canGrow() && o.pvTooSmall():
+		// Kubelet expands a volume that it mounts if its PersistentVolume has more than its claim, unless that says that the
+		// controller is not ready yet; it would write the capacity alone.
+		is = size{capacity: shown.capacity, allocated: o.requested().String(), resize: corev1.PersistentVolumeClaimControllerResizeInProgress, resizing: true}
 	case o.expansion() != nil:
 		o.showExpansion(&is)
 	case shown.allocated == "" && is.capacity == shown.capacity:

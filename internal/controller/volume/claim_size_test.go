@@ -23,6 +23,7 @@ func TestSizeOf(t *testing.T) {
 		"a volume that grows":                   {state: growing().with(unshown), want: size{capacity: "1Gi", allocated: "2Gi", resize: progress, resizing: true}},
 		"after a failure":                       {state: failedToGrow("2Gi", pavv1.FailurePodFailed, 1).with(unshown), want: size{capacity: "1Gi", allocated: "2Gi", resize: progress, resizing: true, failure: "why"}},
 		"called infeasible":                     {state: failedToGrow("2Gi", pavv1.FailureInfeasible, 1).with(unshown), want: size{capacity: "1Gi", allocated: "2Gi", resize: infeasible, resizing: true, failure: "why"}},
+		"is about to have grown":                {state: growable("2Gi").with(recordedIs("3Gi")), want: size{capacity: "1Gi", allocated: "2Gi", resize: progress, resizing: true}},
 		"has grown":                             {state: growable("2Gi").with(capacityIs("3Gi")), want: size{capacity: "3Gi", allocated: "2Gi"}},
 		"the claim shows more, and keeps it":    {state: growing().with(claimShows("5Gi")), want: size{capacity: "5Gi", allocated: "2Gi", resize: progress, resizing: true}},
 		"nothing grows any more":                {state: growing().with(func(o *snapshot) { o.volume.Status.Expansion = nil; o.volume.Status.Pod = nil }), want: size{capacity: "1Gi", allocated: "2Gi"}},

@@ -17,6 +17,7 @@ import (
 var expansionTable = table{
 	{"nodes need not leave the volume alone any more", func(o snapshot) bool { return o.holds() && !o.isUncertain() && !o.isToGrow() }, to(stepEndExpansion)},
 	{"no claim can let the volume grow", func(o snapshot) bool { return !o.canGrow() }, to(stepDone)},
+	{"the claim does not show that the PersistentVolume is to have more", func(o snapshot) bool { return o.pvTooSmall() && o.claimBehind() }, to(stepShowClaim)},
 	{"the PersistentVolume does not have the capacity or the attributes of the volume", snapshot.pvBehind, to(stepUpdatePV)},
 	{"the volume need not grow any more", func(o snapshot) bool { return !o.tooSmall() && o.saysThatItGrows() && !o.isUncertain() }, to(stepEndExpansion)},
 	{"the claim does not show the size or the attributes of the volume", snapshot.claimBehind, to(stepShowClaim)},

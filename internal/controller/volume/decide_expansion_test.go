@@ -50,8 +50,16 @@ func failedToGrow(requests string, reason pavv1.FailureReason, seconds int) *sta
 	})
 }
 
-func capacityIs(text string) func(*snapshot) {
+// recordedIs records a capacity of the volume, and capacityIs gives its PersistentVolume the same.
+func recordedIs(text string) func(*snapshot) {
 	return func(o *snapshot) { o.volume.Status.Capacity = ptrQuantity(text) }
+}
+
+func capacityIs(text string) func(*snapshot) {
+	return func(o *snapshot) {
+		recordedIs(text)(o)
+		o.pv.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse(text)
+	}
 }
 
 func claimShows(text string) func(*snapshot) {
@@ -104,8 +112,9 @@ func TestDecide_OnExpansion(t *testing.T) {
 		"the provisioner is gone":                                 {state: growable("2Gi").with(func(o *snapshot) { o.provisioner = nil }), want: stepWait, message: "create it again"},
 		"the provisioner is gone, and nothing is to grow":         {state: growable("1Gi").with(func(o *snapshot) { o.provisioner = nil }), want: stepDone},
 		"the provisioner is to be deleted: it serves what it has": {state: growable("2Gi").with(func(o *snapshot) { o.provisioner.DeletionTimestamp = new(metav1.NewTime(noon)) }), want: stepExpand},
-		"the volume has grown: first the PersistentVolume":        {state: growable("2Gi").with(capacityIs("2Gi")), want: stepUpdatePV},
-		"someone has written less into the PersistentVolume":      {state: growable("1Gi").with(capacityIs("2Gi")), want: stepUpdatePV},
+		"the volume has grown: first the claim says that it does": {state: growable("2Gi").with(recordedIs("2Gi")), want: stepShowClaim},
+		"then the PersistentVolume":                               {state: growable("2Gi").with(recordedIs("2Gi")).with(shown), want: stepUpdatePV},
+		"someone has written less into the PersistentVolume":      {state: growable("1Gi").with(recordedIs("2Gi")).with(shown), want: stepUpdatePV},
 		"it grows offline: first no node is to stage it":          {state: growable("2Gi").with(offline), want: stepHold},
 		"it grows offline, and a node has it":                     {state: growable("2Gi").with(offline).with(held).with(stagedOnNode), want: stepWait, message: "the volume is staged on node-1"},
 		"it grows offline, and no node has it":                    {state: growable("2Gi").with(offline).with(held), want: stepExpand},

@@ -75,7 +75,7 @@ func TestMarkReady_KeepsWhatTheVolumeHasGrownTo(t *testing.T) {
 		}, want: "3Gi"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := growable("1Gi").with(capacityIs("2Gi")).with(test.change).o
+			o := growable("1Gi").with(recordedIs("2Gi")).with(test.change).o
 			r := expander(t, &o)
 			if err := r.markReady(t.Context(), o, decision{step: stepMarkReady}); err != nil {
 				t.Fatal(err)

@@ -116,8 +116,7 @@ func (r *Reconciler) announceSize(o snapshot, before, after size) {
 	case after.capacity != before.capacity:
 		r.tellUser(o, corev1.EventTypeNormal, protocol.VolumeResizeSuccessful, fmt.Sprintf("the volume has grown from %s to %s", before.capacity, after.capacity))
 	case after.resizing && !before.resizing:
-		target := o.expansion().Target
-		r.tellUser(o, corev1.EventTypeNormal, protocol.VolumeResizing, fmt.Sprintf("PavProvisioner %q is expanding the volume to %s", o.volume.Spec.Provisioner, target.String()))
+		r.tellUser(o, corev1.EventTypeNormal, protocol.VolumeResizing, fmt.Sprintf("PavProvisioner %q is expanding the volume to %s", o.volume.Spec.Provisioner, after.allocated))
 	}
 }
 
