@@ -37,7 +37,7 @@ func inAllPods(template string) func(*pavv1.PavProvisioner, *storagev1.StorageCl
 	return func(p *pavv1.PavProvisioner, s *storagev1.StorageClass) {
 		s.AllowVolumeExpansion = new(true)
 		p.Spec.VolumeExpansion = &pavv1.VolumeExpansion{PodTemplate: field(template)}
-		p.Spec.VolumeModification = &pavv1.VolumeModification{PodTemplate: field(template)}
+		p.Spec.VolumeModification = &pavv1.VolumeModification{Parameters: []string{"tier"}, PodTemplate: field(template)}
 		p.Spec.VolumeValidation = &pavv1.VolumeValidation{PodTemplate: field(template)}
 		p.Spec.VolumeCreation.PodTemplate = field(template)
 		p.Spec.VolumeDeletion = &pavv1.VolumeDeletion{PodTemplate: field(template)}
@@ -178,7 +178,7 @@ func TestControllerPods_OfADefinitionThatPlansThem(t *testing.T) {
 	mustPatch(t, c, claim, requests("2Gi"))
 	goThrough(pavv1.WorkflowExpansion, workflow.Result{})
 	wantSize(t, c, claim, "2Gi")
-	attributesClass(t, c, "rightful", "rightful", "", "")
+	attributesClass(t, c, "rightful", "rightful", "tier", "1")
 	mustPatch(t, c, claim, namesClass("rightful"))
 	goThrough(pavv1.WorkflowModification, workflow.Result{})
 	wantAttributes(t, c, claim, "rightful.")

@@ -41,15 +41,6 @@ func newOfflineWorld(t *testing.T, name string) *offlineWorld {
 	run(t, c)
 	driver(t, c, name, growsOffline)
 	w := &offlineWorld{}
-	runFakeKubelets(t, c, func(string, int) int32 {
-		w.expanding.Add(1)
-		defer w.expanding.Add(-1)
-		// The API server takes its time for this.
-		if stages := w.stages(t); w.staged.Load() > 0 {
-			t.Errorf("the volume is expanded while it is staged: %+v", stages)
-		}
-		return 0
-	})
 	works := workers(t, nil)
 	on := fmt.Sprintf("node-%d", nodes.Add(1))
 	w.node = &node{c: c, agentConfig: c.NodeAgent(on), provisioner: name}
@@ -65,6 +56,15 @@ func newOfflineWorld(t *testing.T, name string) *offlineWorld {
 		return works(ctx, pod)
 	})
 	w.run(t)
+	runFakeKubelets(t, c, func(string, int) int32 {
+		w.expanding.Add(1)
+		defer w.expanding.Add(-1)
+		// The API server takes its time for this.
+		if stages := w.stages(t); w.staged.Load() > 0 {
+			t.Errorf("the volume is expanded while it is staged: %+v", stages)
+		}
+		return 0
+	})
 	w.claim = claimOf(name, name)
 	w.claim.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
 	mustCreate(t, c, w.claim)

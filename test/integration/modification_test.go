@@ -31,11 +31,7 @@ func modifiable(p *pavv1.PavProvisioner, s *storagev1.StorageClass) {
 // attributesClass makes a VolumeAttributesClass with one parameter, which is gone when the test ends.
 func attributesClass(t *testing.T, c *cluster, driver, name, key, value string) {
 	t.Helper()
-	class := &storagev1.VolumeAttributesClass{ObjectMeta: metav1.ObjectMeta{Name: name}, DriverName: driver}
-	if key != "" {
-		class.Parameters = map[string]string{key: value}
-	}
-	mustCreate(t, c, class)
+	class := mustCreate(t, c, &storagev1.VolumeAttributesClass{ObjectMeta: metav1.ObjectMeta{Name: name}, DriverName: driver, Parameters: map[string]string{key: value}})
 	t.Cleanup(func() {
 		if err := c.Admin.Delete(lasting(t), class); err != nil {
 			t.Error(err)
