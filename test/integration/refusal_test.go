@@ -49,7 +49,7 @@ var refusals = map[string]refusal{
 	},
 	"attributes": {
 		claim:   func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeAttributesClassName = new("gold") },
-		message: `spec.volumeAttributesClassName: PavProvisioner "refuse-attributes" cannot apply VolumeAttributesClass "gold"`,
+		message: `spec.volumeAttributesClassName: VolumeAttributesClass "gold" does not exist`,
 		since:   34,
 	},
 	"static": {

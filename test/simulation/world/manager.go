@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -83,6 +84,9 @@ func (m *Manager) GetFieldIndexer() client.FieldIndexer { return m.View }
 
 // GetScheme implements cluster.Cluster.
 func (m *Manager) GetScheme() *runtime.Scheme { return m.Live.Scheme() }
+
+// GetRESTMapper implements cluster.Cluster. The world has no VolumeAttributesClasses, as clusters before Kubernetes 1.34.
+func (m *Manager) GetRESTMapper() meta.RESTMapper { return meta.NewDefaultRESTMapper(nil) }
 
 // GetLogger implements manager.Manager.
 func (m *Manager) GetLogger() logr.Logger { return m.Log }
