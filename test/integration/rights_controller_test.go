@@ -149,7 +149,6 @@ func TestControllerToken_WritesPersistentVolumesForClaimsOnly(t *testing.T) {
 		{"it changes the class", patching(existing, `{"spec": {"storageClassName": "other"}}`), changes},
 		{"it adds a label", patching(existing, relabel), changes},
 		{"it names a class of attributes", patching(existing, `{"spec": {"volumeAttributesClassName": "a"}}`), ""},
-		{"it names none any more", patching(existing, `{"spec": {"volumeAttributesClassName": null}}`), changes},
 		{"it labels the storage", patching(existing, `{"metadata": {"labels": {`+storage+`}}}`), ""},
 		{"it adds another label beside", patching(existing, `{"metadata": {"labels": {`+storage+`, "b": "c"}}}`), changes},
 		{"it changes another label", patching(existing, `{"metadata": {"labels": {"own": "other"}}}`), changes},
@@ -186,6 +185,7 @@ func TestControllerToken_WritesTheSizesOfBoundClaimsOnly(t *testing.T) {
 	exists(t, c, bound, "is bound", func(claim *corev1.PersistentVolumeClaim) bool { return claim.Status.Phase == corev1.ClaimBound })
 	mustPatchStatus(t, c, bound, func(claim *corev1.PersistentVolumeClaim) {
 		claim.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: "example.org/a", Status: corev1.ConditionTrue}}
+		claim.Status.CurrentVolumeAttributesClassName = new("before")
 	})
 	const resizing = `{"type": "Resizing", "status": "True"}, {"type": "ControllerResizeError", "status": "True", "message": "m"}, {"type": "FileSystemResizePending", "status": "True"}`
 	const other = `{"type": "example.org/a", "status": "True", "lastProbeTime": null, "lastTransitionTime": null}`
