@@ -50,6 +50,15 @@ func (r VolumeRequest) Expand(ctx context.Context, e *pavv1.VolumeExpansion, tar
 	return expansion, err
 }
 
+// ExpandWithin is Expand, and checks the target against spec.volumeValidation.maxCapacity.
+func (r VolumeRequest) ExpandWithin(ctx context.Context, definition *pavv1.PavProvisionerSpec, target int64) (*Expansion, error) {
+	expansion, err := r.Expand(ctx, definition.VolumeExpansion, target)
+	if err == nil {
+		err = r.checkLargest(ctx, definition.VolumeValidation, target)
+	}
+	return expansion, err
+}
+
 // WithinReach returns the nodes from which a volume can be used; nil for all. Pods about a volume that exists run there.
 func WithinReach(volume *pavv1.PavVolume) *corev1.NodeSelector {
 	if affinity := topology.NodeAffinity(volume.Status.AccessibleTopology); affinity != nil {
@@ -58,9 +67,9 @@ func WithinReach(volume *pavv1.PavVolume) *corev1.NodeSelector {
 	return nil
 }
 
-// CheckLargest checks a capacity, in bytes, against spec.volumeValidation.maxCapacity, as that of a claim that requests so much
+// checkLargest checks a capacity, in bytes, against spec.volumeValidation.maxCapacity, as that of a claim that requests so much
 // from the beginning.
-func (r VolumeRequest) CheckLargest(ctx context.Context, v *pavv1.VolumeValidation, capacity int64) error {
+func (r VolumeRequest) checkLargest(ctx context.Context, v *pavv1.VolumeValidation, capacity int64) error {
 	if v == nil {
 		return nil
 	}

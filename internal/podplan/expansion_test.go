@@ -42,7 +42,7 @@ func TestExpand(t *testing.T) {
 			}}
 			planned, err := r.Expand(t.Context(), test.expansion, target)
 			if err == nil {
-				err = r.CheckLargest(t.Context(), test.validation, target)
+				err = r.checkLargest(t.Context(), test.validation, target)
 			}
 			var capacity int64
 			if err == nil {

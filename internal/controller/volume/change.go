@@ -34,11 +34,7 @@ func (r *Reconciler) changeRequest(ctx context.Context, o snapshot) (podplan.Vol
 		return podplan.VolumeRequest{}, reconcile.ErrStale
 	}
 	request, err := r.requestOf(o, claim.Object)
-	if err != nil {
-		return request, err
-	}
-	has, err := podplan.Attributes(o.volume)
-	request.Attributes = has.Parameters
+	request.Attributes = o.attributes.Parameters
 	request.Volume, request.Provisioner, request.Generation = pv.Object, o.provisioner.UID, o.provisioner.Generation
 	return request, err
 }
@@ -101,17 +97,21 @@ func (r *Reconciler) updatePV(ctx context.Context, o snapshot, _ decision) error
 	return err
 }
 
-// changeEvents are the reasons of events about a change. They are those of Kubernetes' external-resizer.
-type changeEvents struct{ begins, fails string }
+// changeReasons are the reasons for what is said of a change: those of events, which are those of Kubernetes' external-resizer, and
+// that of the condition after an attempt that has failed.
+type changeReasons struct{ begins, fails, hasFailed string }
 
-var changeEventsOf = map[string]changeEvents{
-	pavv1.VolumeExpanded: {protocol.VolumeResizing, protocol.VolumeResizeFailed},
-	pavv1.VolumeModified: {protocol.VolumeModify, protocol.VolumeModifyFailed},
+// reasonsOfChanges are those of each condition that reports a change.
+var reasonsOfChanges = map[string]changeReasons{
+	pavv1.VolumeExpanded: {protocol.VolumeResizing, protocol.VolumeResizeFailed, "ExpansionFailed"},
+	pavv1.VolumeModified: {protocol.VolumeModify, protocol.VolumeModifyFailed, "ModificationFailed"},
 }
 
 // failChange records that an attempt to change a volume, which begin may have begun, has failed.
 func (r *Reconciler) failChange(ctx context.Context, o snapshot, failure *pavv1.WorkflowFailure, begin change) error {
 	kind := failure.Workflow
+	condition := conditionFor(kind)
+	reasons := reasonsOfChanges[condition]
 	failure.Message = observability.Clip(failure.Message, observability.MaxCondition)
 	var text string
 	if err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
@@ -133,22 +133,19 @@ func (r *Reconciler) failChange(ctx context.Context, o snapshot, failure *pavv1.
 		if failure.Reason == pavv1.FailureInfeasible {
 			text += ", or when the claim or the definition changes"
 		}
-		setCondition(o.volume, status, conditionFor(kind), failedReasons[kind], text)
+		setCondition(o.volume, status, condition, reasons.hasFailed, text)
 	}); err != nil {
 		return err
 	}
 	r.slots.Release(o.volume.Name)
 	// A request that is refused without a pod is refused with the same text each time.
 	if due, _ := r.repeats.Due(o.volume.Name, failure.Message, r.Now()); due || failure.PodName != "" {
-		r.tellUser(o, corev1.EventTypeWarning, changeEventsOf[conditionFor(kind)].fails, text)
+		r.tellUser(o, corev1.EventTypeWarning, reasons.fails, text)
 	}
 	return nil
 }
 
-// failedReasons are the reasons of conditions of changes whose last attempt has failed.
-var failedReasons = map[string]string{pavv1.WorkflowExpansion: "ExpansionFailed", pavv1.WorkflowModification: "ModificationFailed"}
-
-// describeChange says what a change is to reach.
+// describeChange returns a change and its target, in words.
 func describeChange(status *pavv1.PavVolumeStatus, kind string) string {
 	if kind == pavv1.WorkflowExpansion {
 		return "expansion to " + status.Expansion.Target.String()

@@ -34,7 +34,7 @@ func attributesOf(o snapshot) attributes {
 		o.showModification(&is)
 		return is
 	}
-	if !o.wantsAttributes() && !o.isModificationUncertain() {
+	if !o.isToBeModified() {
 		return is
 	}
 	target, _ := o.targetAttributes()

@@ -1,6 +1,8 @@
 package volume
 
 import (
+	"time"
+
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/attempt"
 	"github.com/albertofaria/pav/internal/workflow"
@@ -72,6 +74,16 @@ func (o snapshot) wantsPod() bool {
 		return o.wantsModificationPod()
 	}
 	return o.wantsExpansionPod()
+}
+
+// changeBackoff returns how long the attempt after a failed one has to wait. If it has another target, it does not wait for what was
+// infeasible.
+func (o snapshot) changeBackoff(last *pavv1.ChangeAttempt, another bool) time.Duration {
+	failure := last.Failure
+	if another && failure.Reason == pavv1.FailureInfeasible {
+		failure = asOfAnotherRequest(failure)
+	}
+	return o.retryIn(last.Attempt, failure)
 }
 
 // isUnreportable reports whether the node of a pod that has succeeded is gone, so that nobody reports what it left.

@@ -107,16 +107,14 @@ func (o snapshot) wantsExpansionPod() bool {
 }
 
 // expansionBackoff returns how long the next expansion pod has to wait. It does not wait if the definition has changed since the
-// last one. Another request does not wait for what was infeasible.
+// last one.
 func expansionBackoff(o snapshot) time.Duration {
 	e := o.expansion()
 	if e == nil || e.Failure == nil || o.volume.Status.ProvisionerGeneration != o.provisioner.Generation {
 		return 0
 	}
-	if target := o.target(); e.Failure.Reason == pavv1.FailureInfeasible && target.Cmp(e.Target) != 0 {
-		return o.retryIn(e.Attempt, asOfAnotherRequest(e.Failure))
-	}
-	return o.retryIn(e.Attempt, e.Failure)
+	target := o.target()
+	return o.changeBackoff(&e.ChangeAttempt, target.Cmp(e.Target) != 0)
 }
 
 func waitingToGrow(reason, message string) decision {

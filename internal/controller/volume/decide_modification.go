@@ -20,10 +20,8 @@ import (
 // and claim say of its attributes is written before, with its size.
 var modificationTable = table{
 	{"no claim can have the attributes changed", func(o snapshot) bool { return !o.canChange() }, to(stepDone)},
-	{"the attributes need not change any more", func(o snapshot) bool {
-		return !o.wantsAttributes() && o.saysThatItIsModified() && !o.isModificationUncertain()
-	}, to(stepEndModification)},
-	{"the volume has the attributes that its claim names", func(o snapshot) bool { return !o.wantsAttributes() && !o.isModificationUncertain() }, to(stepDone)},
+	{"the attributes need not change any more", func(o snapshot) bool { return !o.isToBeModified() && o.saysThatItIsModified() }, to(stepEndModification)},
+	{"the volume has the attributes that its claim names", func(o snapshot) bool { return !o.isToBeModified() }, to(stepDone)},
 	{"the volume cannot get the attributes", func(o snapshot) bool { return o.attributesObstacle() != nil }, func(o snapshot) decision {
 		obstacle := o.attributesObstacle()
 		return waiting(pavv1.VolumeModified, obstacle.reason, obstacle.message, true)
@@ -119,6 +117,9 @@ func (o snapshot) isModificationUncertain() bool {
 	return m != nil && m.Uncertain && o.canChange()
 }
 
+// isToBeModified reports whether a modification pod is to run, now or later.
+func (o snapshot) isToBeModified() bool { return o.wantsAttributes() || o.isModificationUncertain() }
+
 // targetAttributes returns the attributes that the next modification pod is to apply, and the name of their class; the attributes are
 // nil if the class does not exist. Those that the volume had are in its record.
 func (o snapshot) targetAttributes() (string, *pavv1.VolumeAttributes) {
@@ -166,7 +167,7 @@ func (o snapshot) attributesObstacle() *obstacle {
 // next one would apply.
 func (o snapshot) wantsModificationPod() bool {
 	m := o.modification()
-	if m == nil || !o.isModificationUncertain() && !o.wantsAttributes() || o.attributesObstacle() != nil {
+	if m == nil || !o.isToBeModified() || o.attributesObstacle() != nil {
 		return false
 	}
 	_, target := o.targetAttributes()
@@ -174,14 +175,12 @@ func (o snapshot) wantsModificationPod() bool {
 }
 
 // modificationBackoff returns how long the next modification pod has to wait. It does not wait if the definition has changed since
-// the last one. Another class does not wait for what was infeasible.
+// the last one.
 func modificationBackoff(o snapshot) time.Duration {
 	m := o.modification()
 	if m == nil || m.Failure == nil || m.ProvisionerGeneration != o.provisioner.Generation {
 		return 0
 	}
-	if name, _ := o.targetAttributes(); m.Failure.Reason == pavv1.FailureInfeasible && name != m.Target.Class {
-		return o.retryIn(m.Attempt, asOfAnotherRequest(m.Failure))
-	}
-	return o.retryIn(m.Attempt, m.Failure)
+	name, _ := o.targetAttributes()
+	return o.changeBackoff(&m.ChangeAttempt, name != m.Target.Class)
 }

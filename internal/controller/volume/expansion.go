@@ -30,10 +30,7 @@ func (r *Reconciler) expand(ctx context.Context, o snapshot, d decision) error {
 		return err
 	}
 	request.StagedOn = reconcile.StagedOn(live.others)
-	planned, err := request.Expand(ctx, live.provisioner.Spec.VolumeExpansion, target.Value())
-	if err == nil {
-		err = request.CheckLargest(ctx, live.provisioner.Spec.VolumeValidation, target.Value())
-	}
+	planned, err := request.ExpandWithin(ctx, &live.provisioner.Spec, target.Value())
 	if err != nil {
 		return r.refuse(ctx, live, pavv1.WorkflowExpansion, begin, err)
 	}
@@ -98,10 +95,7 @@ func (i *intent) recordedExpansion(ctx context.Context, r *Reconciler, o snapsho
 	}
 	target := o.expansion().Target.Value()
 	request.StagedOn = o.expansion().StagedOn
-	planned, err := request.Expand(ctx, o.provisioner.Spec.VolumeExpansion, target)
-	if err == nil {
-		err = request.CheckLargest(ctx, o.provisioner.Spec.VolumeValidation, target)
-	}
+	planned, err := request.ExpandWithin(ctx, &o.provisioner.Spec, target)
 	if err != nil {
 		return err
 	}

@@ -48,10 +48,10 @@ func (r *Reconciler) announce(o snapshot, d decision) {
 	if d.warning {
 		eventType = corev1.EventTypeWarning
 	}
-	if events, is := changeEventsOf[d.condition]; is {
-		reason := events.begins
+	if reasons, is := reasonsOfChanges[d.condition]; is {
+		reason := reasons.begins
 		if d.warning {
-			reason = events.fails
+			reason = reasons.fails
 		}
 		r.tellUser(o, eventType, reason, d.message)
 		return
@@ -103,7 +103,7 @@ func (r *Reconciler) recordLateMessage(ctx context.Context, o snapshot, _ decisi
 	case pavv1.WorkflowDeletion:
 		r.reportDeletion(o, corev1.EventTypeWarning, protocol.VolumeFailedDelete, text)
 	case pavv1.WorkflowExpansion, pavv1.WorkflowModification:
-		r.tellUser(o, corev1.EventTypeWarning, changeEventsOf[conditionFor(late.Workflow)].fails, text)
+		r.tellUser(o, corev1.EventTypeWarning, reasonsOfChanges[conditionFor(late.Workflow)].fails, text)
 	default:
 		r.tellClaim(o.volume, corev1.EventTypeWarning, protocol.ProvisioningFailed, text)
 	}

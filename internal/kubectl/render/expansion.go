@@ -30,10 +30,7 @@ func (r *rendering) expand(ctx context.Context, request podplan.VolumeRequest) {
 	if r.staged != nil {
 		request.StagedOn = []string{r.staged.Spec.NodeName}
 	}
-	planned, err := request.Expand(ctx, e, target)
-	if err == nil {
-		err = request.CheckLargest(ctx, r.provisioner.Spec.VolumeValidation, target)
-	}
+	planned, err := request.ExpandWithin(ctx, &r.provisioner.Spec, target)
 	if err != nil {
 		r.fail(expansion, err)
 		return

@@ -3,6 +3,7 @@ package csi
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -82,15 +83,10 @@ func (s *pavNode) candidate(ctx context.Context, key client.ObjectKey, uid types
 	// Tenants can set owners, but no labels of PaV's.
 	kind := pod.Labels[pavv1.WorkflowLabel]
 	ofStage := owner.Kind == "PavStage" && kind != "" && pod.Labels[pavv1.StageLabel] == owner.Name
-	if !ofStage && (owner.Kind != "PavVolume" || !ofVolumes[kind]) {
+	if !ofStage && (owner.Kind != "PavVolume" || !slices.Contains(pavv1.WorkflowsOfVolumes(), kind)) {
 		return nil, fmt.Errorf("%w: pod %s is none", errForeignPod, key)
 	}
 	return pod, nil
-}
-
-// ofVolumes are the workflows whose pods PavVolumes control.
-var ofVolumes = map[string]bool{
-	pavv1.WorkflowValidation: true, pavv1.WorkflowCreation: true, pavv1.WorkflowExpansion: true, pavv1.WorkflowModification: true, pavv1.WorkflowDeletion: true,
 }
 
 func (s *pavNode) checkStage(ctx context.Context, key client.ObjectKey, owner *metav1.OwnerReference) error {
