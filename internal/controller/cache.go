@@ -36,7 +36,7 @@ const (
 // claims, volumes and nodes than PaV works with. Objects are written with patches of their changes, so a field that
 // is missing here is never removed from the object.
 func CacheOptions(o Options) (cache.Options, error) {
-	ours, err := workflow.PodsOfVolumes()
+	ours, err := workflow.PodsOfController()
 	if err != nil {
 		return cache.Options{}, err
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
@@ -67,6 +68,9 @@ var kinds = map[string]reflect.Type{
 	"PersistentVolume":      reflect.TypeFor[corev1.PersistentVolume](),
 	"StorageClass":          reflect.TypeFor[storagev1.StorageClass](),
 	"Node":                  reflect.TypeFor[corev1.Node](),
+	"VolumeSnapshot":        reflect.TypeFor[snapshotv1.VolumeSnapshot](),
+	"VolumeSnapshotContent": reflect.TypeFor[snapshotv1.VolumeSnapshotContent](),
+	"VolumeSnapshotClass":   reflect.TypeFor[snapshotv1.VolumeSnapshotClass](),
 }
 
 // path compares the path that a template reads in an object with the object's type.

@@ -131,9 +131,24 @@ func (c *check) complete(spec map[string]any) {
 	if spec["volumeUnstaging"] == nil && isPrivileged(staging["podTemplate"]) {
 		c.warnf("spec.volumeUnstaging", "is missing, though the staging pod is privileged: what it mounts or sets up on the node has to be undone; if there is nothing to undo, write volumeUnstaging: {}")
 	}
+	c.snapshots(spec)
 	creation, _ := spec["volumeCreation"].(map[string]any)
 	if spec["volumeDeletion"] == nil && creation["podTemplate"] != nil {
 		c.warnf("spec.volumeDeletion", "is missing, though there is a creation pod: what it creates is never deleted; if there is nothing to delete, write volumeDeletion: {}")
+	}
+}
+
+// snapshots reports missing parts of the sections of snapshots.
+func (c *check) snapshots(spec map[string]any) {
+	creation, isMapping := spec["snapshotCreation"].(map[string]any)
+	if !isMapping {
+		return
+	}
+	if creation["podTemplate"] == nil {
+		c.errorf("spec.snapshotCreation.podTemplate", "is missing; it creates the snapshot")
+	}
+	if spec["snapshotDeletion"] == nil {
+		c.warnf("spec.snapshotDeletion", "is missing, though there is a creation pod: the snapshots that it creates are never deleted; if there is nothing to delete, write snapshotDeletion: {}")
 	}
 }
 

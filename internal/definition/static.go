@@ -29,6 +29,8 @@ var sections = []section{
 	{"volumeExpansion", "volumeExpansion.podTemplate", pavv1.WorkflowExpansion},
 	{"volumeModification", "volumeModification.podTemplate", pavv1.WorkflowModification},
 	{"volumeDeletion", "volumeDeletion.podTemplate", pavv1.WorkflowDeletion},
+	{"snapshotCreation", "snapshotCreation.podTemplate", pavv1.WorkflowSnapshotCreation},
+	{"snapshotDeletion", "snapshotDeletion.podTemplate", pavv1.WorkflowSnapshotDeletion},
 	{"volumeStaging", "volumeStaging.podTemplate", pavv1.WorkflowStaging},
 	{template.NodeExpansion, template.NodeExpansion, pavv1.WorkflowNodeExpansion},
 	{"volumeUnstaging", "volumeUnstaging.podTemplate", pavv1.WorkflowUnstaging},

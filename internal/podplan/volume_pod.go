@@ -22,6 +22,10 @@ func PodField(kind string) string {
 		return ExpansionPod
 	case pavv1.WorkflowModification:
 		return ModificationPod
+	case pavv1.WorkflowSnapshotCreation:
+		return SnapshotCreationPod
+	case pavv1.WorkflowSnapshotDeletion:
+		return SnapshotDeletionPod
 	default:
 		return DeletionPod
 	}
@@ -39,28 +43,39 @@ type Placement struct {
 // VolumePod returns a pod of a volume, from its evaluated template, with its PodPolicy. Number is unique among the
 // pods of the volume.
 func VolumePod(volume *pavv1.PavVolume, kind string, rendered map[string]any, placement Placement, defaults workflow.Defaults, number int32) (*corev1.Pod, error) {
+	fence := controllerPolicy(volume, "PavVolume", kind, placement, defaults, number)
+	fence.Labels[pavv1.ProvisionerLabel] = volume.Spec.Provisioner
+	nameVolume(&fence, volume.Name, volume.Status.Handle)
+	return build(kind, rendered, fence)
+}
+
+// controllerPolicy returns what the pods of the controller agent have in common.
+func controllerPolicy(owner metav1.Object, ownerKind, kind string, placement Placement, defaults workflow.Defaults, number int32) workflow.PodPolicy {
 	attempt := strconv.Itoa(int(number))
-	fence := workflow.PodPolicy{
+	return workflow.PodPolicy{
 		Workflow: kind,
-		Name:     workflow.Name(kind, string(volume.UID), attempt),
+		Name:     workflow.Name(kind, string(owner.GetUID()), attempt),
 		Owner: metav1.OwnerReference{
-			APIVersion: pavv1.GroupVersion.String(), Kind: "PavVolume", Name: volume.Name, UID: volume.UID, Controller: new(true),
+			APIVersion: pavv1.GroupVersion.String(), Kind: ownerKind, Name: owner.GetName(), UID: owner.GetUID(), Controller: new(true),
 		},
-		Labels: map[string]string{
-			pavv1.ProvisionerLabel: volume.Spec.Provisioner,
-			pavv1.VolumeLabel:      workflow.Hash(volume.Name),
-		},
-		Annotations: map[string]string{
-			pavv1.VolumeAnnotation:  volume.Name,
-			pavv1.AttemptAnnotation: attempt,
-		},
-		Within:   placement.Within,
-		Avoid:    placement.Avoid,
-		Defaults: defaults,
+		Labels:      map[string]string{},
+		Annotations: map[string]string{pavv1.AttemptAnnotation: attempt},
+		Within:      placement.Within,
+		Avoid:       placement.Avoid,
+		Defaults:    defaults,
 	}
-	if volume.Status.Handle != "" {
-		fence.Annotations[pavv1.HandleAnnotation] = volume.Status.Handle
+}
+
+// nameVolume adds the volume that a pod is about.
+func nameVolume(fence *workflow.PodPolicy, volume, handle string) {
+	fence.Labels[pavv1.VolumeLabel] = workflow.Hash(volume)
+	fence.Annotations[pavv1.VolumeAnnotation] = volume
+	if handle != "" {
+		fence.Annotations[pavv1.HandleAnnotation] = handle
 	}
+}
+
+func build(kind string, rendered map[string]any, fence workflow.PodPolicy) (*corev1.Pod, error) {
 	pod, err := workflow.Build(PodField(kind), rendered, fence)
 	if err != nil {
 		return nil, &Error{Err: err}

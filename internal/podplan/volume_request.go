@@ -93,9 +93,12 @@ const (
 	ExpansionPod  = "spec.volumeExpansion.podTemplate"
 	DeletionPod   = "spec.volumeDeletion.podTemplate"
 
-	ModificationPod = "spec.volumeModification.podTemplate"
-	StagingPod      = "spec.volumeStaging.podTemplate"
-	UnstagingPod    = "spec.volumeUnstaging.podTemplate"
+	ModificationPod     = "spec.volumeModification.podTemplate"
+	SnapshotCreationPod = "spec.snapshotCreation.podTemplate"
+	SnapshotDeletionPod = "spec.snapshotDeletion.podTemplate"
+
+	StagingPod   = "spec.volumeStaging.podTemplate"
+	UnstagingPod = "spec.volumeUnstaging.podTemplate"
 
 	NodeExpansionPod = "spec.volumeExpansion.nodePodTemplate"
 )

@@ -27,6 +27,10 @@ const (
 	typeClass  = "StorageClass"
 	typeVolume = "PersistentVolume"
 	typeNode   = "Node"
+
+	typeSnapshot        = "VolumeSnapshot"
+	typeSnapshotContent = "VolumeSnapshotContent"
+	typeSnapshotClass   = "VolumeSnapshotClass"
 )
 
 // Variable is a name that the templates of a section can use.
@@ -51,7 +55,7 @@ type Variable struct {
 const NodeExpansion = "volumeExpansion.nodePodTemplate"
 
 // sections are the fields of a PavProvisioner's spec that have contexts, in the order of a volume's life.
-var sections = []string{"volumeValidation", "volumeCreation", "volumeExpansion", "volumeModification", "volumeDeletion", "volumeStaging", NodeExpansion, "volumeUnstaging"}
+var sections = []string{"volumeValidation", "volumeCreation", "volumeExpansion", "volumeModification", "volumeDeletion", "snapshotCreation", "snapshotDeletion", "volumeStaging", NodeExpansion, "volumeUnstaging"}
 
 // Context returns the variables that the templates of a section, such as "volumeCreation", can use, and whether the
 // section exists. Each section also has the function get_pvc.
@@ -72,6 +76,8 @@ func Context(section string) ([]Variable, bool) {
 			Name: "volumeHandle", Type: "string", Optional: "only if it is known", Trust: TrustAdministrator,
 			Doc: "The volume's handle; if its creation is reverted, the one that the creation pod wrote, or the default.",
 		}), true
+	case "snapshotCreation", "snapshotDeletion":
+		return snapshotContext(), true
 	case "volumeStaging", "volumeUnstaging":
 		return stagingContext(), true
 	case NodeExpansion:
@@ -159,6 +165,25 @@ func changeContext() []Variable {
 		{Name: "sc", Type: typeClass, Trust: TrustAdministrator, Doc: "The StorageClass that the volume was made with, as it was then."},
 		{Name: "pvc", Type: typeClaim, Trust: TrustTenant, Doc: "The claim that is bound to the volume."},
 		{Name: "pv", Type: typeVolume, Trust: TrustAdministrator, Doc: "The PersistentVolume."},
+	}
+}
+
+// snapshotContext is the context of creation and deletion, as a deletion pod reverts what a creation pod did. Of a snapshot for which an
+// administrator wrote the VolumeSnapshotContent, it has no volume.
+func snapshotContext() []Variable {
+	return []Variable{
+		{Name: "handle", Type: "string", Trust: TrustAdministrator, Doc: "The handle of the volume, or none if an administrator wrote the VolumeSnapshotContent."},
+		{Name: "capacity", Type: "integer", Doc: "The capacity of the volume, in bytes, or none."},
+		{Name: "volumeMode", Type: "string", Doc: "The volume's mode, Filesystem or Block, or none."},
+		{Name: "volumeParams", Type: "mapping of strings", Trust: TrustAdministrator, Doc: "The volumeAttributes of the PersistentVolume; for a dynamically provisioned volume, the parameters of its StorageClass."},
+		{Name: "params", Type: "mapping of strings", Trust: TrustAdministrator, Doc: "The parameters of the VolumeSnapshotClass; empty if there is none."},
+		{Name: "defaultSnapshotHandle", Type: "string", Doc: "The default handle of the snapshot: snapshot- and the VolumeSnapshot's UID or, if an administrator wrote the VolumeSnapshotContent, snapshotcontent- and the UID of that."},
+		{Name: "snapshotHandle", Type: "string", Trust: TrustAdministrator, Doc: "The snapshot's handle, or none before it is known."},
+		{Name: "snapshot", Type: typeSnapshot, Trust: TrustTenant, Doc: "The VolumeSnapshot, as it was when the snapshot was requested, or none."},
+		{Name: "snapshotContent", Type: typeSnapshotContent, Trust: TrustAdministrator, Doc: "The VolumeSnapshotContent, as it was then."},
+		{Name: "snapshotClass", Type: typeSnapshotClass, Trust: TrustAdministrator, Doc: "The VolumeSnapshotClass, as it was then, or none."},
+		{Name: "pv", Type: typeVolume, Trust: TrustAdministrator, Doc: "The PersistentVolume, as it was then, or none."},
+		{Name: "pvc", Type: typeClaim, Trust: TrustTenant, Doc: "The claim that was bound to the PersistentVolume then, or none."},
 	}
 }
 

@@ -135,6 +135,41 @@ func changeVariables(volume, claim, class map[string]any, stagedOn []string) (Va
 	}, nil
 }
 
+// SnapshotObjects are the objects that a snapshot is made from, as they were when it was requested. Each is nil if there is none.
+type SnapshotObjects struct {
+	Snapshot, Content, Class, Volume, Claim map[string]any
+}
+
+// SnapshotVariables returns the context of snapshotCreation and snapshotDeletion. Handle is the snapshot's, or "" before it is known.
+func SnapshotVariables(o SnapshotObjects, params map[string]string, defaultHandle, handle string) (Variables, error) {
+	vars := Variables{
+		"handle": nil, "capacity": nil, "volumeMode": nil, "volumeParams": map[string]any{},
+		"params": mappingOf(params), "defaultSnapshotHandle": defaultHandle, "snapshotHandle": nil,
+		"snapshot": orNone(o.Snapshot), "snapshotContent": orNone(o.Content), "snapshotClass": orNone(o.Class), "pv": orNone(o.Volume), "pvc": orNone(o.Claim),
+	}
+	if handle != "" {
+		vars["snapshotHandle"] = handle
+	}
+	if o.Volume == nil {
+		return vars, nil
+	}
+	capacity, err := requiredStorage("the persistent volume", o.Volume, "spec", "capacity", "storage")
+	if err != nil {
+		return nil, err
+	}
+	vars["handle"], vars["capacity"] = text(o.Volume, "spec", "csi", "volumeHandle"), capacity
+	vars["volumeMode"], vars["volumeParams"] = volumeMode(o.Volume), mapping(o.Volume, "spec", "csi", "volumeAttributes")
+	return vars, nil
+}
+
+// orNone returns an object as templates have it, or none.
+func orNone(object map[string]any) any {
+	if object == nil {
+		return nil
+	}
+	return object
+}
+
 // mappingOf returns a mapping of strings as templates have it.
 func mappingOf(entries map[string]string) map[string]any { return overridden(nil, entries) }
 

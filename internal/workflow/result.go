@@ -13,14 +13,16 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// The files that a validation, creation, expansion, modification or deletion pod may leave in /pav, and the greatest size of
-// each in bytes. CSI: a volume ID has "maximum size of 128 bytes".
+// The files that a pod of the controller agent may leave in /pav, and the greatest size of each in bytes. CSI: a volume ID and a
+// snapshot ID have "maximum size of 128 bytes".
 const (
-	ReadyFile      = "ready"
-	HandleFile     = "handle"
-	CapacityFile   = "capacity"
-	ErrorFile      = "error"
-	InfeasibleFile = "infeasible"
+	ReadyFile          = "ready"
+	HandleFile         = "handle"
+	CapacityFile       = "capacity"
+	SnapshotHandleFile = "snapshotHandle"
+	SnapshotSizeFile   = "snapshotSize"
+	ErrorFile          = "error"
+	InfeasibleFile     = "infeasible"
 
 	MaxHandle     = 128
 	MaxCapacity   = 64
@@ -35,11 +37,13 @@ type Result struct {
 	// Ready says that the files were read because the pod had created /pav/ready. Its containers may still have run.
 	Ready bool `json:"ready,omitempty"`
 
-	// Handle, Capacity and Error are the texts of the files, without surrounding white space; "" if there is no such
-	// file. Of Handle, only one line feed at its end is removed.
-	Handle   string `json:"handle,omitempty"`
-	Capacity string `json:"capacity,omitempty"`
-	Error    string `json:"error,omitempty"`
+	// Handle, Capacity, SnapshotHandle, SnapshotSize and Error are the texts of the files, without surrounding white space; "" if
+	// there is no such file. Of handles, only one line feed at the end is removed.
+	Handle         string `json:"handle,omitempty"`
+	Capacity       string `json:"capacity,omitempty"`
+	SnapshotHandle string `json:"snapshotHandle,omitempty"`
+	SnapshotSize   string `json:"snapshotSize,omitempty"`
+	Error          string `json:"error,omitempty"`
 
 	// Infeasible is the text of the file by which a pod that fails promises that it has changed nothing, and that it would
 	// fail again; nil if there is no such file.
@@ -50,7 +54,7 @@ type Result struct {
 	Unreadable map[string]string `json:"unreadable,omitempty"`
 }
 
-// CheckHandle returns why text cannot be the handle of a volume, or nil.
+// CheckHandle returns why text cannot be the handle of a volume or snapshot, or nil.
 func CheckHandle(text string) error {
 	switch {
 	case text == "":
@@ -65,10 +69,11 @@ func CheckHandle(text string) error {
 	return nil
 }
 
-// MayBeReady reports whether the files of a pod are read when it creates /pav/ready: it is a creation pod whose
-// containers are never restarted, sidecars excepted. A container that is, might begin to create the volume again.
+// MayBeReady reports whether the files of a pod are read when it creates /pav/ready: it is a creation pod of a volume or snapshot
+// whose containers are never restarted, sidecars excepted. A container that is, might begin to create it again.
 func MayBeReady(pod *corev1.Pod) bool {
-	return pod.Labels[pavv1.WorkflowLabel] == pavv1.WorkflowCreation && pod.Spec.RestartPolicy == corev1.RestartPolicyNever &&
+	kind := pod.Labels[pavv1.WorkflowLabel]
+	return (kind == pavv1.WorkflowCreation || kind == pavv1.WorkflowSnapshotCreation) && pod.Spec.RestartPolicy == corev1.RestartPolicyNever &&
 		!hasOwnPolicies(&pod.Spec)
 }
 

@@ -9,9 +9,9 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// PodsOfVolumes selects the pods that PavVolumes control: those of the controller agent.
-func PodsOfVolumes() (labels.Selector, error) {
-	ours, err := labels.NewRequirement(pavv1.WorkflowLabel, selection.In, pavv1.WorkflowsOfVolumes())
+// PodsOfController selects the pods that PavVolumes and PavSnapshots control: those of the controller agent.
+func PodsOfController() (labels.Selector, error) {
+	ours, err := labels.NewRequirement(pavv1.WorkflowLabel, selection.In, pavv1.WorkflowsOfController())
 	if err != nil {
 		return nil, fmt.Errorf("selecting the pods of the controller agent: %w", err)
 	}

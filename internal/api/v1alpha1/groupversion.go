@@ -18,6 +18,7 @@ func AddToScheme(s *runtime.Scheme) error {
 		&PavProvisioner{}, &PavProvisionerList{},
 		&PavVolume{}, &PavVolumeList{},
 		&PavStage{}, &PavStageList{},
+		&PavSnapshot{}, &PavSnapshotList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

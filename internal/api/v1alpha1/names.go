@@ -17,6 +17,10 @@ const (
 	// Written and removed by the node agent, removed by the controller agent where the node is gone.
 	StageFinalizer = Group + "/stage"
 
+	// SnapshotFinalizer holds a PavSnapshot until its storage is deleted.
+	// Written and removed by the controller agent; a retained snapshot has none.
+	SnapshotFinalizer = Group + "/snapshot"
+
 	// PodFinalizer holds a workflow pod until its outcome is recorded.
 	// Written and removed by the agent that runs the pod, removed by the controller agent where the node is gone.
 	PodFinalizer = Group + "/outcome"
@@ -64,6 +68,9 @@ const (
 	// VolumeAnnotation is the PersistentVolume's name.
 	VolumeAnnotation = Group + "/volume"
 
+	// SnapshotAnnotation is the name of the PavSnapshot that a pod works for.
+	SnapshotAnnotation = Group + "/snapshot"
+
 	// HandleAnnotation is the volume's handle.
 	HandleAnnotation = Group + "/handle"
 
@@ -110,8 +117,13 @@ const NotReadyTaint = Group + "/agent-not-ready"
 // the value that it has handled in status.lastHandledRetry, and never removes the annotation; see RetryRequested.
 const RetryAnnotation = Group + "/retry"
 
+// SyncAnnotation on a PavStage asks its node agent to write to the storage what the node has in memory of the volume. The value is
+// the time of the request, as RFC 3339 with microseconds. The controller agent writes it; a later value replaces an earlier one. The
+// node agent answers in status.syncedTime.
+const SyncAnnotation = Group + "/sync"
+
 // The workflows, values of WorkflowLabel. Names of their pods begin with the same word. The controller
-// agent runs the pods of WorkflowsOfVolumes, a node agent those of the others and the validation pods that
+// agent runs the pods of WorkflowsOfController, a node agent those of the others and the validation pods that
 // have a StageLabel. WorkflowNodeExpansion is the expansion of a volume on a node that has it.
 const (
 	WorkflowValidation   = "validate"
@@ -119,6 +131,9 @@ const (
 	WorkflowExpansion    = "expand"
 	WorkflowModification = "modify"
 	WorkflowDeletion     = "delete"
+
+	WorkflowSnapshotCreation = "snapshot"
+	WorkflowSnapshotDeletion = "unsnapshot"
 
 	WorkflowStaging       = "stage"
 	WorkflowUnstaging     = "unstage"
@@ -128,4 +143,14 @@ const (
 // WorkflowsOfVolumes are the workflows of PavVolumes, in the order of a volume's life.
 func WorkflowsOfVolumes() []string {
 	return []string{WorkflowValidation, WorkflowCreation, WorkflowExpansion, WorkflowModification, WorkflowDeletion}
+}
+
+// WorkflowsOfSnapshots are the workflows of PavSnapshots.
+func WorkflowsOfSnapshots() []string {
+	return []string{WorkflowSnapshotCreation, WorkflowSnapshotDeletion}
+}
+
+// WorkflowsOfController are the workflows whose pods the controller agent runs.
+func WorkflowsOfController() []string {
+	return append(WorkflowsOfVolumes(), WorkflowsOfSnapshots()...)
 }

@@ -130,6 +130,14 @@ type PavProvisionerSpec struct {
 	// +optional
 	VolumeDeletion *VolumeDeletion `json:"volumeDeletion,omitempty"`
 
+	// snapshotCreation defines how a snapshot of a volume is created. Default: volumes cannot be snapshotted.
+	// +optional
+	SnapshotCreation *SnapshotCreation `json:"snapshotCreation,omitempty"`
+
+	// snapshotDeletion defines how a snapshot is deleted.
+	// +optional
+	SnapshotDeletion *SnapshotDeletion `json:"snapshotDeletion,omitempty"`
+
 	// volumeStaging defines how a volume is made available on a node. Required.
 	// +optional
 	VolumeStaging VolumeStaging `json:"volumeStaging,omitzero"`

@@ -260,6 +260,15 @@ type PavStageStatus struct {
 	// +optional
 	AgentVersion string `json:"agentVersion,omitempty"`
 
+	// syncedTime is the value of the annotation pav.albertofaria.github.io/sync that the node agent has handled last: what was written
+	// to the volume on this node before that time is in the storage.
+	// +optional
+	SyncedTime *metav1.MicroTime `json:"syncedTime,omitempty"`
+
+	// syncError says why the node agent could not do that for a later value. It tries again.
+	// +optional
+	SyncError string `json:"syncError,omitempty"`
+
 	// lastHandledRetry is the value of the annotation pav.albertofaria.github.io/retry that the last attempt handled,
 	// so
 	// that each retry counts once.

@@ -281,6 +281,14 @@ type PavVolumeStatus struct {
 	// +optional
 	Modification *VolumeModificationRecord `json:"modification,omitempty"`
 
+	// readers are the objects for which pods read the storage, or are about to. The volume is not expanded, modified or deleted
+	// meanwhile. Each is recorded before its pod is, while no pod changes the volume, and removed when it has read the storage.
+	// +optional
+	// +listType=map
+	// +listMapKey=kind
+	// +listMapKey=name
+	Readers []VolumeReader `json:"readers,omitempty"`
+
 	// accessibleTopology are the labels of the nodes from which the volume can be used, any of them; empty for all
 	// nodes.
 	// +optional
@@ -321,6 +329,19 @@ type PavVolumeStatus struct {
 	// that each retry counts once.
 	// +optional
 	LastHandledRetry string `json:"lastHandledRetry,omitempty"`
+}
+
+// VolumeReader is an object for which a pod reads the storage of a volume.
+type VolumeReader struct {
+	// kind is PavSnapshot.
+	Kind string `json:"kind"`
+
+	// name of the object.
+	Name string `json:"name"`
+
+	// unstaged says that no node may begin to stage the volume meanwhile.
+	// +optional
+	Unstaged bool `json:"unstaged,omitempty"`
 }
 
 // StorageConflict is storage that a creation pod named although another object uses it.

@@ -31,7 +31,7 @@ const (
 // alignment returns what has to change. While the PersistentVolume exists, its reclaim policy applies, as that is the
 // one that administrators change. There is one exception: a retained volume is also deleted if the policy of its
 // PavVolume is changed to Delete and the PavVolume is deleted.
-func alignment(o snapshot) changes {
+func alignment(o observation) changes {
 	c := changes{}
 	policy, bound := o.volume.Spec.ReclaimPolicy, false
 	if pv := o.ownPV(); pv != nil {
@@ -46,7 +46,7 @@ func alignment(o snapshot) changes {
 }
 
 // alignmentWith returns what has to change because of the PersistentVolume, and the policy that applies.
-func alignmentWith(o snapshot, pv *corev1.PersistentVolume) (changes, corev1.PersistentVolumeReclaimPolicy) {
+func alignmentWith(o observation, pv *corev1.PersistentVolume) (changes, corev1.PersistentVolumeReclaimPolicy) {
 	recorded, policy := o.volume.Spec.ReclaimPolicy, policyOf(pv)
 	if o.reclaimed(pv) {
 		if o.deleting() {

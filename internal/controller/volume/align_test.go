@@ -15,15 +15,15 @@ import (
 func TestAlignment(t *testing.T) {
 	const ready, retained = pavv1.VolumeReady, pavv1.VolumeRetained
 	const bound, released = corev1.VolumeBound, corev1.VolumeReleased
-	volumePolicy := func(policy corev1.PersistentVolumeReclaimPolicy) func(*snapshot) {
-		return func(o *snapshot) { o.volume.Spec.ReclaimPolicy = policy }
+	volumePolicy := func(policy corev1.PersistentVolumeReclaimPolicy) func(*observation) {
+		return func(o *observation) { o.volume.Spec.ReclaimPolicy = policy }
 	}
-	pvPolicy := func(policy corev1.PersistentVolumeReclaimPolicy) func(*snapshot) {
-		return func(o *snapshot) { o.pv.Spec.PersistentVolumeReclaimPolicy = policy }
+	pvPolicy := func(policy corev1.PersistentVolumeReclaimPolicy) func(*observation) {
+		return func(o *observation) { o.pv.Spec.PersistentVolumeReclaimPolicy = policy }
 	}
-	held := func(o *snapshot) { o.volume.Finalizers = []string{pavv1.VolumeFinalizer} }
-	pvHeld := func(o *snapshot) { o.pv.Finalizers = []string{pavv1.PVFinalizer} }
-	pvDeleted := func(o *snapshot) { o.pv.DeletionTimestamp = new(ago(1)) }
+	held := func(o *observation) { o.volume.Finalizers = []string{pavv1.VolumeFinalizer} }
+	pvHeld := func(o *observation) { o.pv.Finalizers = []string{pavv1.PVFinalizer} }
+	pvDeleted := func(o *observation) { o.pv.DeletionTimestamp = new(ago(1)) }
 	tests := map[string]struct {
 		state *state
 		want  changes
@@ -46,9 +46,12 @@ func TestAlignment(t *testing.T) {
 		"retained, PavVolume changed to Delete and back":                                    {state: in(retained, released, retainPolicy).with(held), want: changes{volume: remove}},
 		"retained, PersistentVolume available: do not copy the policy":                      {state: in(retained, corev1.VolumeAvailable, retainPolicy).with(pvPolicy(deletePolicy)), want: changes{pv: add, volume: add}},
 		"PersistentVolume gone: the policy of the PavVolume applies":                        {state: without(retained, retainPolicy).with(volumePolicy(deletePolicy)), want: changes{volume: add}},
-		"PersistentVolume being deleted: keep its finalizer":                                {state: in(ready, released, deletePolicy).with(func(o *snapshot) { o.pv.DeletionTimestamp = new(ago(1)); o.pv.Finalizers = nil })},
-		"policy Retain, PersistentVolume being deleted: remove its finalizer":               {state: in(ready, released, retainPolicy).with(func(o *snapshot) { o.pv.DeletionTimestamp = new(ago(1)); o.pv.Finalizers = []string{pavv1.PVFinalizer} }), want: changes{pv: remove}},
-		"policy Recycle counts as Retain":                                                   {state: in(ready, bound, retainPolicy).with(pvPolicy(corev1.PersistentVolumeReclaimRecycle))},
+		"PersistentVolume being deleted: keep its finalizer":                                {state: in(ready, released, deletePolicy).with(func(o *observation) { o.pv.DeletionTimestamp = new(ago(1)); o.pv.Finalizers = nil })},
+		"policy Retain, PersistentVolume being deleted: remove its finalizer": {state: in(ready, released, retainPolicy).with(func(o *observation) {
+			o.pv.DeletionTimestamp = new(ago(1))
+			o.pv.Finalizers = []string{pavv1.PVFinalizer}
+		}), want: changes{pv: remove}},
+		"policy Recycle counts as Retain": {state: in(ready, bound, retainPolicy).with(pvPolicy(corev1.PersistentVolumeReclaimRecycle))},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -62,7 +65,7 @@ func TestAlignment(t *testing.T) {
 // An administrator has removed the PersistentVolume by force and set the PavVolume to Retain. The policy Delete of the
 // PersistentVolume, which the cache still has, must not be copied: the storage would be deleted.
 func TestAlign_ToDelete_AsksTheAPIServer(t *testing.T) {
-	cached := in(pavv1.VolumeDeleting, corev1.VolumeReleased, deletePolicy).with(func(o *snapshot) { o.volume.Spec.ReclaimPolicy = retainPolicy }).o
+	cached := in(pavv1.VolumeDeleting, corev1.VolumeReleased, deletePolicy).with(func(o *observation) { o.volume.Spec.ReclaimPolicy = retainPolicy }).o
 	if got := alignment(cached); got.policy != deletePolicy {
 		t.Fatalf("the alignment is %+v", got)
 	}
@@ -80,7 +83,7 @@ func TestAlign_ToDelete_AsksTheAPIServer(t *testing.T) {
 // A deleted record may be removed once its finalizers are aligned, so that the alignment must not rely on a stale
 // cache.
 func TestAlign_OfADeletedVolume_AsksTheAPIServer(t *testing.T) {
-	held := func(o *snapshot) { o.volume.Finalizers = []string{pavv1.VolumeFinalizer} }
+	held := func(o *observation) { o.volume.Finalizers = []string{pavv1.VolumeFinalizer} }
 	cached := in(pavv1.VolumeRetained, corev1.VolumeReleased, retainPolicy).with(held).deleted().o
 	live := cached.pv.DeepCopy()
 	live.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete

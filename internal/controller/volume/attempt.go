@@ -20,7 +20,7 @@ import (
 )
 
 // begin begins an attempt to provision: with the validation pod or, if there is none, with creation.
-func (r *Reconciler) begin(ctx context.Context, o snapshot, _ decision) error {
+func (r *Reconciler) begin(ctx context.Context, o observation, _ decision) error {
 	request, err := r.provisioningRequest(ctx, o, definitionOf(o.provisioner), o.selectedNode)
 	if err != nil {
 		return r.refuse(ctx, o, pavv1.WorkflowValidation, beginning(o, nil), err)
@@ -47,7 +47,7 @@ func (r *Reconciler) begin(ctx context.Context, o snapshot, _ decision) error {
 }
 
 // checkAttributes checks the attributes with which the volume is to be created.
-func (o snapshot) checkAttributes() error {
+func (o observation) checkAttributes() error {
 	class, err := podplan.AttributesClassAtCreation(o.volume)
 	if err != nil || class == nil {
 		return err
@@ -56,7 +56,7 @@ func (o snapshot) checkAttributes() error {
 }
 
 // create continues with creation after the validation pod has succeeded.
-func (r *Reconciler) create(ctx context.Context, o snapshot, _ decision) error {
+func (r *Reconciler) create(ctx context.Context, o observation, _ decision) error {
 	request, err := r.validatedRequest(ctx, o)
 	if err != nil {
 		return r.refuse(ctx, o, pavv1.WorkflowCreation, nothing, err)
@@ -70,7 +70,7 @@ type change func(*pavv1.PavVolumeStatus)
 func nothing(*pavv1.PavVolumeStatus) {}
 
 // beginning records a new attempt. Claim is the claim that it validates, or nil to keep the recorded one.
-func beginning(o snapshot, claim *apiextensionsv1.JSON) change {
+func beginning(o observation, claim *apiextensionsv1.JSON) change {
 	return func(status *pavv1.PavVolumeStatus) {
 		status.Phase, status.RecordUID, status.AttemptGeneration = pavv1.VolumePending, o.volume.UID, o.volume.Generation
 		status.Attempt++
@@ -92,7 +92,7 @@ func definitionOf(p *pavv1.PavProvisioner) *pavv1.VolumeDefinition {
 
 // createBy records the creation pod or, if there is none, the volume's handle and capacity. They are recorded before the
 // PersistentVolume is written, so that a repeated pass writes the same one.
-func (r *Reconciler) createBy(ctx context.Context, o snapshot, request podplan.VolumeRequest, c *pavv1.VolumeCreation, begin change) error {
+func (r *Reconciler) createBy(ctx context.Context, o observation, request podplan.VolumeRequest, c *pavv1.VolumeCreation, begin change) error {
 	creation, err := request.Create(ctx, c)
 	if err == nil && creation.Handle != "" {
 		err = r.reserve(ctx, o, "spec.volumeCreation.handle", creation.Handle)
@@ -121,7 +121,7 @@ func planned(creation *podplan.Creation) *pavv1.VolumePlan {
 	return p
 }
 
-func (r *Reconciler) createWithoutPod(ctx context.Context, o snapshot, creation *podplan.Creation, begin change) error {
+func (r *Reconciler) createWithoutPod(ctx context.Context, o observation, creation *podplan.Creation, begin change) error {
 	made, err := creation.Outcome(nil)
 	if err == nil {
 		err = r.reserve(ctx, o, "the default handle", made.Handle)
@@ -149,7 +149,7 @@ func setMade(status *pavv1.PavVolumeStatus, made podplan.VolumeOutcome, accessib
 
 // recordCreated records the volume's handle and capacity, from the definition and the files of the creation pod. If they
 // are invalid, the creation is reverted.
-func (r *Reconciler) recordCreated(ctx context.Context, o snapshot, _ decision) error {
+func (r *Reconciler) recordCreated(ctx context.Context, o observation, _ decision) error {
 	pod := o.pod()
 	goesOn := o.goesOn(pod)
 	made, err := r.made(ctx, o, pod)
@@ -193,7 +193,7 @@ func (r *Reconciler) goOn(ctx context.Context, volume *pavv1.PavVolume) error {
 	return r.writePV(ctx, o, d)
 }
 
-func (r *Reconciler) made(ctx context.Context, o snapshot, pod *corev1.Pod) (podplan.VolumeOutcome, error) {
+func (r *Reconciler) made(ctx context.Context, o observation, pod *corev1.Pod) (podplan.VolumeOutcome, error) {
 	s, err := podplan.SourceOf(o.volume)
 	if err != nil {
 		return podplan.VolumeOutcome{}, err
@@ -222,7 +222,7 @@ var errInUse = errors.New("already in use")
 
 // reserve reserves a handle for a volume. Two volumes with one handle would be the same storage, so a handle that is in
 // use is a podplan.Error, and errInUse. Its text begins with the source of the handle.
-func (r *Reconciler) reserve(ctx context.Context, o snapshot, source, handle string) error {
+func (r *Reconciler) reserve(ctx context.Context, o observation, source, handle string) error {
 	volume := o.volume
 	if r.handles.reserve(reconcile.Storage(volume.Spec.Provisioner, handle), volume.Name) != volume.Name {
 		return reconcile.ErrStale // the cache will show whose it is, or that it is free

@@ -51,7 +51,7 @@ func TestBegin_WithAClaimThatHasGrown_IsRefused(t *testing.T) {
 	events := record.NewFakeRecorder(10)
 	r := &Reconciler{Client: kube, Live: kube, Events: events, slots: attempt.NewSlots(queue.Limits{}, func(string) {}), Now: time.Now}
 	provisioner := &pavv1.PavProvisioner{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p-uid"}}
-	if err := r.begin(t.Context(), snapshot{volume: volume, provisioner: provisioner}, decision{}); err != nil {
+	if err := r.begin(t.Context(), observation{volume: volume, provisioner: provisioner}, decision{}); err != nil {
 		t.Fatal(err)
 	}
 	status := &volume.Status

@@ -18,7 +18,7 @@ import (
 
 // changeRequest returns the request from which the current definition changes a volume: the claim and the PersistentVolume as the API
 // server has them now. If the claim is not bound to the volume any more, the error is reconcile.ErrStale, as the cache is behind.
-func (r *Reconciler) changeRequest(ctx context.Context, o snapshot) (podplan.VolumeRequest, error) {
+func (r *Reconciler) changeRequest(ctx context.Context, o observation) (podplan.VolumeRequest, error) {
 	if o.user == nil || o.provisioner == nil {
 		return podplan.VolumeRequest{}, reconcile.ErrStale
 	}
@@ -40,7 +40,7 @@ func (r *Reconciler) changeRequest(ctx context.Context, o snapshot) (podplan.Vol
 }
 
 // recordChanged records what the volume is after the recorded pod has succeeded.
-func (r *Reconciler) recordChanged(ctx context.Context, o snapshot, _ decision) error {
+func (r *Reconciler) recordChanged(ctx context.Context, o observation, _ decision) error {
 	if o.modifying() {
 		return r.modified(ctx, o, nothing)
 	}
@@ -48,8 +48,8 @@ func (r *Reconciler) recordChanged(ctx context.Context, o snapshot, _ decision) 
 }
 
 // endChange returns the step that records that a change is not wanted any more.
-func endChange(kind string) func(*Reconciler, context.Context, snapshot, decision) error {
-	return func(r *Reconciler, ctx context.Context, o snapshot, d decision) error {
+func endChange(kind string) func(*Reconciler, context.Context, observation, decision) error {
+	return func(r *Reconciler, ctx context.Context, o observation, d decision) error {
 		if err := r.confirm(ctx, o, d); err != nil {
 			return err
 		}
@@ -78,7 +78,7 @@ func clearChanges(status *pavv1.PavVolumeStatus) {
 
 // updatePV writes the capacity of the volume and the VolumeAttributesClass that it has to its PersistentVolume. The claim shows them
 // after that.
-func (r *Reconciler) updatePV(ctx context.Context, o snapshot, _ decision) error {
+func (r *Reconciler) updatePV(ctx context.Context, o observation, _ decision) error {
 	pv := o.pv.DeepCopy()
 	if o.pvTooSmall() {
 		if pv.Spec.Capacity == nil {
@@ -108,7 +108,7 @@ var reasonsOfChanges = map[string]changeReasons{
 }
 
 // failChange records that an attempt to change a volume, which begin may have begun, has failed.
-func (r *Reconciler) failChange(ctx context.Context, o snapshot, failure *pavv1.WorkflowFailure, begin change) error {
+func (r *Reconciler) failChange(ctx context.Context, o observation, failure *pavv1.WorkflowFailure, begin change) error {
 	kind := failure.Workflow
 	condition := conditionFor(kind)
 	reasons := reasonsOfChanges[condition]
@@ -155,7 +155,7 @@ func describeChange(status *pavv1.PavVolumeStatus, kind string) string {
 
 // mayHaveChanged reports whether it is not known what the pods of a change have done, the last of which has failed: it is gone, or
 // was stopped. That another one could not be created says nothing about those before.
-func (o snapshot) mayHaveChanged(failure *pavv1.WorkflowFailure) bool {
+func (o observation) mayHaveChanged(failure *pavv1.WorkflowFailure) bool {
 	pod := o.pod()
 	switch {
 	case failure.PodName == "" && failure.Workflow == pavv1.WorkflowModification:
@@ -170,7 +170,7 @@ func (o snapshot) mayHaveChanged(failure *pavv1.WorkflowFailure) bool {
 }
 
 // hasPartlyChanged reports whether the pod that has failed may have changed something.
-func (o snapshot) hasPartlyChanged(failure *pavv1.WorkflowFailure) bool {
+func (o observation) hasPartlyChanged(failure *pavv1.WorkflowFailure) bool {
 	pod := o.pod()
 	return failure.PodName != "" && failure.Reason != pavv1.FailureInfeasible && (pod == nil || workflow.Started(pod))
 }

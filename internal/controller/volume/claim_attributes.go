@@ -24,7 +24,7 @@ type attributes struct {
 }
 
 // attributesOf returns what the claim of a volume is to show.
-func attributesOf(o snapshot) attributes {
+func attributesOf(o observation) attributes {
 	shown := attributesShown(o.user)
 	if !o.modifying() && !o.canChange() || o.dropsAttributes {
 		return shown
@@ -52,7 +52,7 @@ func attributesOf(o snapshot) attributes {
 }
 
 // showModification adds what a claim is to show of a modification that is recorded.
-func (o snapshot) showModification(is *attributes) {
+func (o observation) showModification(is *attributes) {
 	m := o.modification()
 	if m == nil {
 		return // someone has removed it

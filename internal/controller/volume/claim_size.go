@@ -30,7 +30,7 @@ type size struct {
 }
 
 // sizeOf returns what the claim of a volume is to show.
-func sizeOf(o snapshot) size {
+func sizeOf(o observation) size {
 	shown := sizeShown(o.user)
 	if !o.expanding() && !o.canGrow() || o.provisioner == nil && strings.HasPrefix(string(shown.resize), "Node") {
 		return shown
@@ -64,7 +64,7 @@ func sizeOf(o snapshot) size {
 }
 
 // showExpansion adds what a claim is to show of an expansion by the controller agent.
-func (o snapshot) showExpansion(is *size) {
+func (o observation) showExpansion(is *size) {
 	e := o.expansion()
 	is.allocated, is.resize, is.resizing = e.Target.String(), corev1.PersistentVolumeClaimControllerResizeInProgress, true
 	if e.Failure == nil {
@@ -78,7 +78,7 @@ func (o snapshot) showExpansion(is *size) {
 
 // sizeHad returns the capacity that a claim is to show, and whether nodes have to make more available: then kubelet writes the
 // capacity when one has done so. It is never less than before, also if someone has changed it.
-func (o snapshot) sizeHad(shown size) size {
+func (o observation) sizeHad(shown size) size {
 	has := o.volume.Status.Capacity
 	switch {
 	case has == nil, shown.capacity != "" && has.Cmp(resource.MustParse(shown.capacity)) <= 0:
@@ -93,7 +93,7 @@ func (o snapshot) sizeHad(shown size) size {
 }
 
 // growsOnNodes reports whether nodes have to make a new capacity available.
-func (o snapshot) growsOnNodes() bool {
+func (o observation) growsOnNodes() bool {
 	return o.provisioner != nil && o.provisioner.Spec.VolumeExpansion != nil && o.provisioner.Spec.VolumeExpansion.NodePodTemplate != nil
 }
 
@@ -101,7 +101,7 @@ func (o snapshot) growsOnNodes() bool {
 // nodes are to try again after one has said that it is infeasible.
 //
 // Kubelet calls NodeExpandVolume in the states NodeResizePending and NodeResizeInProgress only.
-func (o snapshot) resizeOnNode(shown size, allocated string) corev1.ClaimResourceStatus {
+func (o observation) resizeOnNode(shown size, allocated string) corev1.ClaimResourceStatus {
 	const pending, progress = corev1.PersistentVolumeClaimNodeResizePending, corev1.PersistentVolumeClaimNodeResizeInProgress
 	switch {
 	case shown.allocated == allocated && (shown.resize == pending || shown.resize == progress):
@@ -113,13 +113,13 @@ func (o snapshot) resizeOnNode(shown size, allocated string) corev1.ClaimResourc
 }
 
 // isInfeasibleOnNode reports whether kubelet has said that the expansion is infeasible on a node.
-func (o snapshot) isInfeasibleOnNode() bool {
+func (o observation) isInfeasibleOnNode() bool {
 	return o.user.Status.AllocatedResourceStatuses[corev1.ResourceStorage] == corev1.PersistentVolumeClaimNodeResizeInfeasible
 }
 
 // nodeBackoff returns how long the nodes are not asked again after one has said that the expansion is infeasible: the definition may
 // have been changed since.
-func nodeBackoff(o snapshot) time.Duration {
+func nodeBackoff(o observation) time.Duration {
 	if o.provisioner != nil && o.volume.Status.ProvisionerGeneration != o.provisioner.Generation {
 		return 0
 	}

@@ -14,7 +14,7 @@ import (
 func TestSizeOf(t *testing.T) {
 	const progress, infeasible = corev1.PersistentVolumeClaimControllerResizeInProgress, corev1.PersistentVolumeClaimControllerResizeInfeasible
 	const pending, inProgress, nodeInfeasible = corev1.PersistentVolumeClaimNodeResizePending, corev1.PersistentVolumeClaimNodeResizeInProgress, corev1.PersistentVolumeClaimNodeResizeInfeasible
-	unshown := func(o *snapshot) { o.user.Status = growable("1Gi").o.user.Status }
+	unshown := func(o *observation) { o.user.Status = growable("1Gi").o.user.Status }
 	for name, test := range map[string]struct {
 		state *state
 		want  size
@@ -26,9 +26,9 @@ func TestSizeOf(t *testing.T) {
 		"is about to have grown":                {state: growable("2Gi").with(recordedIs("3Gi")), want: size{capacity: "1Gi", allocated: "2Gi", resize: progress, resizing: true}},
 		"has grown":                             {state: growable("2Gi").with(capacityIs("3Gi")), want: size{capacity: "3Gi", allocated: "2Gi"}},
 		"the claim shows more, and keeps it":    {state: growing().with(claimShows("5Gi")), want: size{capacity: "5Gi", allocated: "2Gi", resize: progress, resizing: true}},
-		"nothing grows any more":                {state: growing().with(func(o *snapshot) { o.volume.Status.Expansion = nil; o.volume.Status.Pod = nil }), want: size{capacity: "1Gi", allocated: "2Gi"}},
+		"nothing grows any more":                {state: growing().with(func(o *observation) { o.volume.Status.Expansion = nil; o.volume.Status.Pod = nil }), want: size{capacity: "1Gi", allocated: "2Gi"}},
 		"the claim is being deleted":            {state: growable("2Gi").with(claimDeleted), want: size{capacity: "1Gi"}},
-		"an API server that drops some fields":  {state: growing().with(unshown).with(func(o *snapshot) { o.dropsSizes = true }), want: size{capacity: "1Gi", resizing: true}},
+		"an API server that drops some fields":  {state: growing().with(unshown).with(func(o *observation) { o.dropsSizes = true }), want: size{capacity: "1Gi", resizing: true}},
 		"is to grow on a node":                  {state: onNodes(), want: size{capacity: "1Gi", allocated: "2Gi", resize: pending, onNode: true}},
 		"grows on a node":                       {state: onNodes().with(kubeletSays(inProgress)), want: size{capacity: "1Gi", allocated: "2Gi", resize: inProgress, onNode: true}},
 		"grows on a node to less":               {state: onNodes().with(kubeletSays(inProgress)).with(requests("3Gi")).with(capacityIs("3Gi")), want: size{capacity: "1Gi", allocated: "3Gi", resize: pending, onNode: true}},
@@ -44,10 +44,10 @@ func TestSizeOf(t *testing.T) {
 		"a second node said so long ago":        {state: onNodes().with(shown).with(claimShows("2Gi")).with(kubeletSays(nodeInfeasible)).with(nodeErrorAt(600)), want: size{capacity: "2Gi", allocated: "2Gi"}},
 		"nodes were asked again since":          {state: onNodes().with(kubeletSays(nodeInfeasible)).with(nodeErrorAt(3600)).with(askedAt(60)), want: size{capacity: "1Gi", allocated: "2Gi", resize: nodeInfeasible, onNode: true}},
 		"nodes were asked again long ago":       {state: onNodes().with(kubeletSays(nodeInfeasible)).with(nodeErrorAt(3600)).with(askedAt(600)), want: size{capacity: "1Gi", allocated: "2Gi", resize: pending, onNode: true}},
-		"the provisioner is gone meanwhile":     {state: onNodes().with(shown).with(func(o *snapshot) { o.provisioner = nil }), want: size{capacity: "1Gi", allocated: "2Gi", resize: pending, onNode: true}},
+		"the provisioner is gone meanwhile":     {state: onNodes().with(shown).with(func(o *observation) { o.provisioner = nil }), want: size{capacity: "1Gi", allocated: "2Gi", resize: pending, onNode: true}},
 		"a further expansion has failed":        {state: failedToGrow("2Gi", pavv1.FailurePodFailed, 1).with(capacityIs("1500Mi")).with(nodeTemplate).with(unshown), want: size{capacity: "1Gi", allocated: "1500Mi", resize: pending, resizing: true, failure: "why", onNode: true}},
 		"a node has grown it":                   {state: onNodes().with(shown).with(claimShows("2Gi")).with(kubeletSays("")), want: size{capacity: "2Gi", allocated: "2Gi"}},
-		"nodes have nothing to do any more":     {state: onNodes().with(shown).with(func(o *snapshot) { o.provisioner.Spec.VolumeExpansion.NodePodTemplate = nil }), want: size{capacity: "2Gi", allocated: "2Gi"}},
+		"nodes have nothing to do any more":     {state: onNodes().with(shown).with(func(o *observation) { o.provisioner.Spec.VolumeExpansion.NodePodTemplate = nil }), want: size{capacity: "2Gi", allocated: "2Gi"}},
 		"it grows further before a node has":    {state: growing().with(capacityIs("1500Mi")).with(nodeTemplate).with(unshown), want: size{capacity: "1Gi", allocated: "2Gi", resize: progress, resizing: true}},
 		"an equal quantity in another notation": {state: growable("1Gi").with(capacityIs("1073741824")), want: size{capacity: "1Gi"}},
 	} {
@@ -69,21 +69,21 @@ func TestSizeOf(t *testing.T) {
 	}
 }
 
-func nodeTemplate(o *snapshot) { o.provisioner.Spec.VolumeExpansion.NodePodTemplate = field(`{}`) }
+func nodeTemplate(o *observation) { o.provisioner.Spec.VolumeExpansion.NodePodTemplate = field(`{}`) }
 
-func definitionChanged(o *snapshot) { o.provisioner.Generation++ }
+func definitionChanged(o *observation) { o.provisioner.Generation++ }
 
 // onNodes returns a volume that has grown from 1 Gi to 2 Gi, and is to do so on its nodes.
 func onNodes() *state {
-	return growable("2Gi").with(capacityIs("2Gi")).with(nodeTemplate).with(func(o *snapshot) {
+	return growable("2Gi").with(capacityIs("2Gi")).with(nodeTemplate).with(func(o *observation) {
 		o.pv.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("2Gi")
 		o.volume.Status.ProvisionerGeneration = o.provisioner.Generation
 	})
 }
 
 // kubeletSays makes the claim show a state of kubelet's, or none.
-func kubeletSays(is corev1.ClaimResourceStatus) func(*snapshot) {
-	return func(o *snapshot) {
+func kubeletSays(is corev1.ClaimResourceStatus) func(*observation) {
+	return func(o *observation) {
 		shown(o)
 		o.user.Status.AllocatedResourceStatuses = map[corev1.ResourceName]corev1.ClaimResourceStatus{corev1.ResourceStorage: is}
 		if is == "" {
@@ -93,13 +93,13 @@ func kubeletSays(is corev1.ClaimResourceStatus) func(*snapshot) {
 }
 
 // askedAt records that nodes were asked again some seconds ago.
-func askedAt(seconds int) func(*snapshot) {
-	return func(o *snapshot) { o.volume.Status.NodesAskedTime = new(ago(seconds)) }
+func askedAt(seconds int) func(*observation) {
+	return func(o *observation) { o.volume.Status.NodesAskedTime = new(ago(seconds)) }
 }
 
 // nodeErrorAt adds kubelet's condition about an error some seconds ago.
-func nodeErrorAt(seconds int) func(*snapshot) {
-	return func(o *snapshot) {
+func nodeErrorAt(seconds int) func(*observation) {
+	return func(o *observation) {
 		o.user.Status.Conditions = append(o.user.Status.Conditions, corev1.PersistentVolumeClaimCondition{
 			Type: corev1.PersistentVolumeClaimNodeResizeError, Status: corev1.ConditionTrue, LastTransitionTime: ago(seconds),
 		})

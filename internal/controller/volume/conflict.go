@@ -40,18 +40,18 @@ func describe(h reconcile.Holder) string {
 }
 
 // inConflict reports whether the last attempt ended because its creation pod named storage that another object used.
-func (o snapshot) inConflict() bool {
+func (o observation) inConflict() bool {
 	status := &o.volume.Status
 	return status.Conflict != nil && status.Step == "" && status.Failure != nil && status.Failure.Reason == pavv1.FailureHandleInUse
 }
 
 // conflicts reports whether the last creation pod named storage that another object still uses. Nothing is done until that
 // object is deleted, the definition changes, or a retry is requested.
-func (o snapshot) conflicts() bool {
+func (o observation) conflicts() bool {
 	return o.inConflict() && len(o.others) > 0 && !o.edited() && !o.retry.After(o.volume.Status.Failure.Time.Time)
 }
 
-func reportConflict(o snapshot) decision {
+func reportConflict(o observation) decision {
 	return waiting(pavv1.VolumeProvisioned, reasonConflict,
 		conflictText(o.volume.Spec.Provisioner, o.volume.Status.Conflict.Handle, o.others[0]), true)
 }
@@ -59,21 +59,21 @@ func reportConflict(o snapshot) decision {
 // goesFirst reports whether all others that use the storage of a created volume will fail. If two pending volumes report the
 // same handle at the same time, the one whose name sorts first waits until the other has failed, or has got its
 // PersistentVolume because it did not see this one.
-func (o snapshot) goesFirst() bool {
+func (o observation) goesFirst() bool {
 	return !slices.ContainsFunc(o.others, func(other reconcile.Holder) bool {
 		pending := other.Kind == reconcile.KindVolume && (other.Phase == "" || other.Phase == pavv1.VolumePending)
 		return !pending || other.Name < o.volume.Name
 	})
 }
 
-func waitForOther(o snapshot) decision {
+func waitForOther(o observation) decision {
 	return waiting(pavv1.VolumeProvisioned, reasonConflict, fmt.Sprintf("the handle %q is also that of %s, which is not provisioned yet and will fail",
 		o.volume.Status.Handle, describe(o.others[0])), true)
 }
 
 // recordConflict records that the creation pod named storage that another object uses. The creation is never reverted:
 // a deletion pod would delete the other object's data.
-func (r *Reconciler) recordConflict(ctx context.Context, o snapshot, _ decision) error {
+func (r *Reconciler) recordConflict(ctx context.Context, o observation, _ decision) error {
 	handle, _ := o.identity()
 	others, err := r.liveOthers(ctx, o, handle)
 	if err != nil {
@@ -105,7 +105,7 @@ func (r *Reconciler) recordConflict(ctx context.Context, o snapshot, _ decision)
 }
 
 // unreverted returns the failure of an attempt that is not reverted.
-func (o snapshot) unreverted(reason pavv1.FailureReason, message string) *pavv1.WorkflowFailure {
+func (o observation) unreverted(reason pavv1.FailureReason, message string) *pavv1.WorkflowFailure {
 	failure := &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowCreation, Reason: reason, Message: observability.Clip(message, observability.MaxCondition)}
 	if f := o.volume.Status.Failure; o.volume.Status.Step == pavv1.StepReverting && f != nil {
 		failure.PodNamespace, failure.PodName, failure.ExitCode = f.PodNamespace, f.PodName, f.ExitCode
@@ -123,7 +123,7 @@ func clearMade(status *pavv1.PavVolumeStatus) {
 
 // abandon leaves the storage that a creation pod may have made, because its handle cannot be known: it may be another
 // volume's. If there is a next attempt, it finds the storage as it is.
-func (r *Reconciler) abandon(ctx context.Context, o snapshot, _ decision) error {
+func (r *Reconciler) abandon(ctx context.Context, o observation, _ decision) error {
 	if err := r.checkUntold(ctx, o); err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func podOf(f *pavv1.WorkflowFailure) string {
 
 // checkUntold asks the API server whether the files of a creation pod cannot be reported any more, because the pod or its
 // node is gone.
-func (r *Reconciler) checkUntold(ctx context.Context, o snapshot) error {
+func (r *Reconciler) checkUntold(ctx context.Context, o observation) error {
 	pod := o.creationPod()
 	if f := o.volume.Status.Failure; pod == nil && o.reverting() && f != nil && f.Workflow == pavv1.WorkflowCreation && f.PodName != "" {
 		return attempt.CheckAbsent(ctx, r.Runner, &pavv1.PodReference{Namespace: f.PodNamespace, Name: f.PodName}, o.volume.UID)
@@ -184,7 +184,7 @@ func (r *Reconciler) checkUntold(ctx context.Context, o snapshot) error {
 // reportLeft records an event about storage that may be left on every object where people may look for it. The
 // PavProvisioner is the first, as claim and PavVolume may be gone by then. The step that follows may be repeated while the
 // cache is behind, so the event is limited by observability.Repeats.
-func (r *Reconciler) reportLeft(o snapshot, text string) {
+func (r *Reconciler) reportLeft(o observation, text string) {
 	text = observability.Clip(text, observability.MaxNote)
 	if due, _ := r.left.Due(o.volume.Name, text, r.Now()); !due {
 		return
@@ -198,7 +198,7 @@ func (r *Reconciler) reportLeft(o snapshot, text string) {
 
 // reportEarlier reports that storage may be left of an earlier attempt, whose creation pod named a handle that another object
 // used at that time, if the volume has another handle now. As long as the record has the conflict, nothing is lost.
-func (r *Reconciler) reportEarlier(o snapshot, handle string) {
+func (r *Reconciler) reportEarlier(o observation, handle string) {
 	c := o.volume.Status.Conflict
 	if c == nil || c.Handle == handle {
 		return
@@ -208,7 +208,7 @@ func (r *Reconciler) reportEarlier(o snapshot, handle string) {
 }
 
 // reportConflictLeft reports, when the record of a volume is deleted, that its creation pod may have changed the storage of another object.
-func (r *Reconciler) reportConflictLeft(ctx context.Context, o snapshot) {
+func (r *Reconciler) reportConflictLeft(ctx context.Context, o observation) {
 	c := o.volume.Status.Conflict
 	if c == nil {
 		return

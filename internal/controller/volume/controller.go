@@ -291,7 +291,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 // take takes the step of a decision.
-func (r *Reconciler) take(ctx context.Context, o snapshot, d decision) error {
+func (r *Reconciler) take(ctx context.Context, o observation, d decision) error {
 	if d.step.needsWhole() {
 		whole, err := r.whole(ctx, o.volume)
 		if err != nil {
@@ -325,7 +325,7 @@ func (r *Reconciler) gone(ctx context.Context, volume string) error {
 }
 
 // acts are the methods that take each step.
-var acts = map[step]func(*Reconciler, context.Context, snapshot, decision) error{
+var acts = map[step]func(*Reconciler, context.Context, observation, decision) error{
 	stepWait:              (*Reconciler).wait,
 	stepAlign:             (*Reconciler).align,
 	stepBegin:             (*Reconciler).begin,
@@ -369,7 +369,7 @@ var acts = map[step]func(*Reconciler, context.Context, snapshot, decision) error
 }
 
 // act takes a step.
-func (r *Reconciler) act(ctx context.Context, o snapshot, d decision) error {
+func (r *Reconciler) act(ctx context.Context, o observation, d decision) error {
 	if d.step == stepDone {
 		return nil
 	}

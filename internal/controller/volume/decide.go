@@ -148,7 +148,7 @@ func (s step) needsWhole() bool {
 }
 
 // decide is pure: it does no I/O and reads no clock.
-func decide(o snapshot) decision {
+func decide(o observation) decision {
 	d := volumeTable.decide(o)
 	if pod := o.unrecordedPod(); pod != nil && d.step.afterAllPods() {
 		d = waitForUnrecorded(o, pod)
@@ -161,7 +161,7 @@ func decide(o snapshot) decision {
 }
 
 // waitForUnrecorded decides about a volume with a pod that has not ended and is not the recorded one.
-func waitForUnrecorded(o snapshot, pod *corev1.Pod) decision {
+func waitForUnrecorded(o observation, pod *corev1.Pod) decision {
 	condition := conditionFor(pod.Labels[pavv1.WorkflowLabel])
 	if o.pending() && !o.reverting() {
 		condition = pavv1.VolumeProvisioned
@@ -175,87 +175,89 @@ func waitForUnrecorded(o snapshot, pod *corev1.Pod) decision {
 
 // volumeTable is for every volume.
 var volumeTable = table{
-	{"the UID of the pod is not recorded", func(o snapshot) bool { return o.attempt().IsUnrecorded() }, to(stepRecordPod)},
-	{"the error text of a failed pod is not recorded", func(o snapshot) bool { return o.lateFailure() != nil }, to(stepRecordLateMessage)},
-	{"the creation pod that created /pav/ready has ended", snapshot.creationEnded, to(stepEndCreation)},
+	{"the UID of the pod is not recorded", func(o observation) bool { return o.attempt().IsUnrecorded() }, to(stepRecordPod)},
+	{"the error text of a failed pod is not recorded", func(o observation) bool { return o.lateFailure() != nil }, to(stepRecordLateMessage)},
+	{"the creation pod that created /pav/ready has ended", observation.creationEnded, to(stepEndCreation)},
 	// Nothing else is done to the storage before the pod has ended.
-	{"an expansion or modification pod is recorded", snapshot.changing, changePodTable.decide},
-	{"no creation pod can have found the deleted storage", snapshot.releasable, to(stepRelease)},
-	{"the record of a volume that is not provisioned was restored", func(o snapshot) bool { return o.restoredPending() && !o.deleting() }, func(o snapshot) decision {
+	{"an expansion or modification pod is recorded", observation.changing, changePodTable.decide},
+	{"no creation pod can have found the deleted storage", observation.releasable, to(stepRelease)},
+	{"the record of a volume that is not provisioned was restored", func(o observation) bool { return o.restoredPending() && !o.deleting() }, func(o observation) decision {
 		return waiting(pavv1.VolumeProvisioned, "Restored", o.pendingText(), true)
 	}},
-	{"the creation is being reverted", snapshot.reverting, revertingTable.decide},
+	{"the creation is being reverted", observation.reverting, revertingTable.decide},
 	// A deletion that has begun is completed, even if the reclaim policy has changed since.
-	{"a deletion pod may have begun", snapshot.irrevocable, deletionTable.decide},
-	{"the PersistentVolume exists", func(o snapshot) bool { return o.ownPV() != nil }, withPVTable.decide},
-	{"the volume is not provisioned", snapshot.pending, pendingTable.decide},
+	{"a deletion pod may have begun", observation.irrevocable, deletionTable.decide},
+	{"the PersistentVolume exists", func(o observation) bool { return o.ownPV() != nil }, withPVTable.decide},
+	{"the volume is not provisioned", observation.pending, pendingTable.decide},
 	{"the PersistentVolume is gone", always, withoutPVTable.decide},
 }
 
 // withPVTable is for a volume whose PersistentVolume exists.
 var withPVTable = table{
 	// It is recorded that the PersistentVolume existed before anything lets it go: the storage of a pending volume is reverted.
-	{"it is not recorded that the PersistentVolume exists", func(o snapshot) bool { return o.pending() && !o.unproven() }, to(stepMarkReady)},
-	{"PavVolume and PersistentVolume disagree", snapshot.unaligned, to(stepAlign)},
-	{"the PersistentVolume of a restored record is not bound", inUse(snapshot.unproven), to(stepDone)},
-	{"a claim has the volume, or can get it", inUse(snapshot.becomesReady), to(stepMarkReady)},
-	{"the PavVolume of a volume in use is deleted", inUse(func(o snapshot) bool { return o.deleting() && o.volume.Status.Phase == pavv1.VolumeReady }), func(o snapshot) decision {
+	{"it is not recorded that the PersistentVolume exists", func(o observation) bool { return o.pending() && !o.unproven() }, to(stepMarkReady)},
+	{"PavVolume and PersistentVolume disagree", observation.unaligned, to(stepAlign)},
+	{"the PersistentVolume of a restored record is not bound", inUse(observation.unproven), to(stepDone)},
+	{"a claim has the volume, or can get it", inUse(observation.becomesReady), to(stepMarkReady)},
+	{"the PavVolume of a volume in use is deleted", inUse(func(o observation) bool { return o.deleting() && o.volume.Status.Phase == pavv1.VolumeReady }), func(o observation) decision {
 		return waitingToDelete("InUse", fmt.Sprintf("PersistentVolume %q is still in use: delete its claim", o.pv.Name), true)
 	}},
 	{"the volume is in use", inUse(always), decideUse},
-	{"the volume is released, with reclaim policy Delete", func(o snapshot) bool { return policyOf(o.ownPV()) == corev1.PersistentVolumeReclaimDelete }, deletionTable.decide},
-	{"the volume is deleted after its PavVolume", func(o snapshot) bool { return o.reclaimed(o.ownPV()) }, to(stepDone)},
-	{"the volume is released, with reclaim policy Retain", func(o snapshot) bool { return !o.retained() }, to(stepRetain)},
+	{"the volume is released, with reclaim policy Delete", func(o observation) bool { return policyOf(o.ownPV()) == corev1.PersistentVolumeReclaimDelete }, deletionTable.decide},
+	{"the volume is deleted after its PavVolume", func(o observation) bool { return o.reclaimed(o.ownPV()) }, to(stepDone)},
+	{"the volume is released, with reclaim policy Retain", func(o observation) bool { return !o.retained() }, to(stepRetain)},
 	{"the volume is retained", always, to(stepDone)},
 }
 
 // withoutPVTable is for a volume whose PersistentVolume is gone.
 var withoutPVTable = table{
-	{"the PavVolume has a wrong finalizer", snapshot.unaligned, to(stepAlign)},
-	{"a claim waits for the PersistentVolume of a retained volume", func(o snapshot) bool { return !o.deletes() && o.retained() && o.claim == claimWaits }, func(o snapshot) decision {
+	{"the PavVolume has a wrong finalizer", observation.unaligned, to(stepAlign)},
+	{"a claim waits for the PersistentVolume of a retained volume", func(o observation) bool { return !o.deletes() && o.retained() && o.claim == claimWaits }, func(o observation) decision {
 		return doubted(tell(fmt.Sprintf("PersistentVolume %q was removed by force before the claim was bound to it, and its storage is retained, with the handle %q: create the PersistentVolume again, or delete the claim and create another one",
 			o.volume.Name, o.volume.Status.Handle)))
 	}},
-	{"the storage of a deleted PersistentVolume is retained", func(o snapshot) bool { return !o.deletes() && o.retained() }, to(stepDone)},
-	{"the storage of a deleted PersistentVolume is to be retained", func(o snapshot) bool { return !o.deletes() }, to(stepRetain)},
+	{"the storage of a deleted PersistentVolume is retained", func(o observation) bool { return !o.deletes() && o.retained() }, to(stepDone)},
+	{"the storage of a deleted PersistentVolume is to be retained", func(o observation) bool { return !o.deletes() }, to(stepRetain)},
 	// A retained volume is deleted only by an administrator who changes its policy and deletes it.
-	{"a retained volume is deleted after its PavVolume", func(o snapshot) bool { return o.retained() && !o.deleting() }, to(stepDone)},
-	{"the PersistentVolume of a bound claim was removed by force", func(o snapshot) bool { return o.claim == claimBound }, func(o snapshot) decision {
+	{"a retained volume is deleted after its PavVolume", func(o observation) bool { return o.retained() && !o.deleting() }, to(stepDone)},
+	{"the PersistentVolume of a bound claim was removed by force", func(o observation) bool { return o.claim == claimBound }, func(o observation) decision {
 		return doubted(waitingToDelete(reasonLost, fmt.Sprintf("PersistentVolume %q was removed by force while its claim is bound to it; the storage is deleted when the claim is", o.volume.Name), true))
 	}},
 	{"the PersistentVolume was deleted", always, deletionTable.decide},
 }
 
-// inUse is true of a snapshot with a volume that a claim has, or can still get, and for which the condition is true.
-func inUse(condition func(snapshot) bool) func(snapshot) bool {
-	return func(o snapshot) bool { return !o.released(o.ownPV()) && condition(o) }
+// inUse is true of an observation with a volume that a claim has, or can still get, and for which the condition is true.
+func inUse(condition func(observation) bool) func(observation) bool {
+	return func(o observation) bool { return !o.released(o.ownPV()) && condition(o) }
 }
 
-func (o snapshot) reverting() bool { return o.pending() && o.volume.Status.Step == pavv1.StepReverting }
+func (o observation) reverting() bool {
+	return o.pending() && o.volume.Status.Step == pavv1.StepReverting
+}
 
-func (o snapshot) retained() bool { return o.volume.Status.Phase == pavv1.VolumeRetained }
+func (o observation) retained() bool { return o.volume.Status.Phase == pavv1.VolumeRetained }
 
 // deletes reports whether the reclaim policy of the PavVolume is Delete.
-func (o snapshot) deletes() bool {
+func (o observation) deletes() bool {
 	return o.volume.Spec.ReclaimPolicy == corev1.PersistentVolumeReclaimDelete
 }
 
 // unaligned reports whether reclaim policies or finalizers of PavVolume and PersistentVolume have to be changed.
-func (o snapshot) unaligned() bool { return alignment(o) != (changes{}) }
+func (o observation) unaligned() bool { return alignment(o) != (changes{}) }
 
 // releasable reports whether the handle of deleted storage can be given to another volume.
-func (o snapshot) releasable() bool {
+func (o observation) releasable() bool {
 	return o.volume.Status.FormerHandle != "" && o.volume.Status.Step != pavv1.StepDeleted && len(o.finders) == 0
 }
 
 // unproven reports whether the record was restored and Kubernetes has yet to bind its PersistentVolume.
-func (o snapshot) unproven() bool {
+func (o observation) unproven() bool {
 	return (o.volume.Status.Handle == "" || o.pending() && o.predates()) && o.pv.Status.Phase != corev1.VolumeBound
 }
 
 // becomesReady reports whether a volume in use is to be recorded as ready. A retained volume that waits for a new claim
 // still belongs to the administrator.
-func (o snapshot) becomesReady() bool {
+func (o observation) becomesReady() bool {
 	phase := o.volume.Status.Phase
 	return o.renews(o.pv) || phase == pavv1.VolumeReady && o.wasLost() || phase != pavv1.VolumeReady && (phase != pavv1.VolumeRetained || o.pv.Status.Phase == corev1.VolumeBound)
 }
@@ -264,7 +266,7 @@ func (o snapshot) becomesReady() bool {
 const reasonLost = "Lost"
 
 // wasLost reports whether a condition still says that the PersistentVolume is gone.
-func (o snapshot) wasLost() bool {
+func (o observation) wasLost() bool {
 	c := meta.FindStatusCondition(o.volume.Status.Conditions, pavv1.VolumeDeleted)
 	return c != nil && c.Reason == reasonLost
 }

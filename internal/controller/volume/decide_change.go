@@ -10,30 +10,30 @@ import (
 
 // changePodTable is for a recorded expansion or modification pod. It is seen to its end, whatever becomes of the volume.
 var changePodTable = table{
-	{"the change is not wanted any more, and its pod was not created", func(o snapshot) bool {
+	{"the change is not wanted any more, and its pod was not created", func(o observation) bool {
 		return pod(attempt.None, attempt.Intended)(o) && !o.wantsPod()
 	}, to(stepDropPod)},
-	{"the claim does not show the change", func(o snapshot) bool {
+	{"the claim does not show the change", func(o observation) bool {
 		return pod(attempt.None, attempt.Intended)(o) && o.claimBehind()
 	}, to(stepShowClaim)},
-	{"the pod that changes the volume waits for a slot", pod(attempt.None, attempt.Intended), func(o snapshot) decision {
+	{"the pod that changes the volume waits for a slot", pod(attempt.None, attempt.Intended), func(o observation) decision {
 		return decided(o.attempt().DecideQueued(), conditionOf(o.volume.Status.Step))
 	}},
-	{"the change is not wanted any more, and its pod has not started", func(o snapshot) bool {
+	{"the change is not wanted any more, and its pod has not started", func(o observation) bool {
 		return o.progress() == attempt.Running && !workflow.Started(o.pod()) && !o.wantsPod()
 	}, to(stepStopPod)},
-	{"the pod that changes the volume runs", pod(attempt.Running, attempt.Ready), func(o snapshot) decision {
+	{"the pod that changes the volume runs", pod(attempt.Running, attempt.Ready), func(o observation) decision {
 		return decided(o.attempt().DecideRunning(), conditionOf(o.volume.Status.Step))
 	}},
-	{"the pod that changes the volume is being deleted", pod(attempt.Stopping), func(o snapshot) decision {
+	{"the pod that changes the volume is being deleted", pod(attempt.Stopping), func(o observation) decision {
 		return decided(o.attempt().DecideStopping(), conditionOf(o.volume.Status.Step))
 	}},
-	{"the result of the pod that changes the volume is not reported", func(o snapshot) bool {
+	{"the result of the pod that changes the volume is not reported", func(o observation) bool {
 		return o.progress() == attempt.Reporting && o.user != nil && !o.isUnreportable()
-	}, func(o snapshot) decision {
+	}, func(o observation) decision {
 		return decided(attempt.DecideReporting(o.now, o.pod()), conditionOf(o.volume.Status.Step))
 	}},
-	{"the pod that changes the volume succeeded", func(o snapshot) bool {
+	{"the pod that changes the volume succeeded", func(o observation) bool {
 		return o.progress() == attempt.Succeeded || o.progress() == attempt.Reporting && workflow.Judge(o.pod()) == workflow.Succeeded
 	}, to(stepRecordChanged)},
 	{"the pod that changes the volume failed", always, to(stepRecordFailure)},
@@ -45,27 +45,27 @@ func isChange(kind string) bool {
 }
 
 // changing reports whether an expansion or modification pod is recorded.
-func (o snapshot) changing() bool {
+func (o observation) changing() bool {
 	return o.volume.Status.Pod != nil && isChange(workflows[o.volume.Status.Step])
 }
 
 // expanding reports whether an expansion pod is recorded, and modifying whether a modification pod is.
-func (o snapshot) expanding() bool {
+func (o observation) expanding() bool {
 	return o.volume.Status.Step == pavv1.StepExpanding && o.volume.Status.Pod != nil
 }
 
-func (o snapshot) modifying() bool {
+func (o observation) modifying() bool {
 	return o.volume.Status.Step == pavv1.StepModifying && o.volume.Status.Pod != nil
 }
 
 // canChange reports whether a claim is bound to the volume, and what it requests counts.
-func (o snapshot) canChange() bool {
+func (o observation) canChange() bool {
 	status := &o.volume.Status
 	return o.user != nil && o.user.DeletionTimestamp == nil && !o.deleting() && status.Phase == pavv1.VolumeReady && status.CreationPod == nil
 }
 
 // wantsPod reports whether the recorded pod, which was not created, is still to be: the volume is in use, and the change is wanted.
-func (o snapshot) wantsPod() bool {
+func (o observation) wantsPod() bool {
 	pv := o.ownPV()
 	if pv == nil || o.released(pv) {
 		return false
@@ -78,7 +78,7 @@ func (o snapshot) wantsPod() bool {
 
 // changeBackoff returns how long the attempt after a failed one has to wait. If it has another target, it does not wait for what was
 // infeasible.
-func (o snapshot) changeBackoff(last *pavv1.ChangeAttempt, another bool) time.Duration {
+func (o observation) changeBackoff(last *pavv1.ChangeAttempt, another bool) time.Duration {
 	failure := last.Failure
 	if another && failure.Reason == pavv1.FailureInfeasible {
 		failure = asOfAnotherRequest(failure)
@@ -87,9 +87,9 @@ func (o snapshot) changeBackoff(last *pavv1.ChangeAttempt, another bool) time.Du
 }
 
 // isUnreportable reports whether the node of a pod that has succeeded is gone, so that nobody reports what it left.
-func (o snapshot) isUnreportable() bool {
+func (o observation) isUnreportable() bool {
 	return o.nodeGone && !attempt.HasEndedWithin(o.now, o.pod(), attempt.ResultDelay)
 }
 
 // claimBehind reports whether the status of the claim has to be written.
-func (o snapshot) claimBehind() bool { return o.user != nil && viewOf(o) != viewShown(o.user) }
+func (o observation) claimBehind() bool { return o.user != nil && viewOf(o) != viewShown(o.user) }

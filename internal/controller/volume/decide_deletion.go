@@ -13,66 +13,66 @@ import (
 
 // deletionTable is for a volume whose storage is to be deleted.
 var deletionTable = table{
-	{"the storage is deleted, and the PersistentVolume is not", func(o snapshot) bool { return o.storageDeleted() && o.ownPV() != nil }, to(stepDeletePV)},
-	{"storage and PersistentVolume are deleted", snapshot.storageDeleted, forget(pavv1.VolumeDeleted)},
-	{"there is nothing to delete", snapshot.nothingToDelete, to(stepMarkDeleted)},
-	{"the record of the volume was restored", func(o snapshot) bool { return !o.attempt().HasBegun() && o.restored() && !o.deleting() }, func(o snapshot) decision {
+	{"the storage is deleted, and the PersistentVolume is not", func(o observation) bool { return o.storageDeleted() && o.ownPV() != nil }, to(stepDeletePV)},
+	{"storage and PersistentVolume are deleted", observation.storageDeleted, forget(pavv1.VolumeDeleted)},
+	{"there is nothing to delete", observation.nothingToDelete, to(stepMarkDeleted)},
+	{"the record of the volume was restored", func(o observation) bool { return !o.attempt().HasBegun() && o.restored() && !o.deleting() }, func(o observation) decision {
 		return waitingToDelete("Restored", restoredText(o.volume), true)
 	}},
-	{"the deletion is not recorded", func(o snapshot) bool { return o.volume.Status.Phase != pavv1.VolumeDeleting && !deletesAtOnce(o) }, to(stepMarkDeleting)},
-	{"another object uses the storage to delete", func(o snapshot) bool { return !o.attempt().HasBegun() && len(o.others) > 0 }, stillHeld},
-	{"a deletion pod is recorded", func(o snapshot) bool { return o.volume.Status.Pod != nil }, deletionPodTable.decide},
+	{"the deletion is not recorded", func(o observation) bool { return o.volume.Status.Phase != pavv1.VolumeDeleting && !deletesAtOnce(o) }, to(stepMarkDeleting)},
+	{"another object uses the storage to delete", func(o observation) bool { return !o.attempt().HasBegun() && len(o.others) > 0 }, stillHeld},
+	{"a deletion pod is recorded", func(o observation) bool { return o.volume.Status.Pod != nil }, deletionPodTable.decide},
 	{"the storage is to be deleted", always, nextDeletionTable.decide},
 }
 
 // nextDeletionTable is for the next deletion pod.
 var nextDeletionTable = table{
-	{"there is no provisioner to delete with", func(o snapshot) bool { return o.provisioner == nil }, func(o snapshot) decision {
+	{"there is no provisioner to delete with", func(o observation) bool { return o.provisioner == nil }, func(o observation) decision {
 		if o.reverting() {
 			return noProvisioner(o, "delete by hand what the creation pod made, then remove the finalizer from the PavVolume")
 		}
 		return noProvisioner(o, retainInstead)
 	}},
-	{"the next deletion pod is not due", func(o snapshot) bool { return deletionBackoff(o) > 0 }, again(deletionBackoff)},
+	{"the next deletion pod is not due", func(o observation) bool { return deletionBackoff(o) > 0 }, again(deletionBackoff)},
 	{"a deletion pod is due", always, to(stepDelete)},
 }
 
 // deletionPodTable is for a recorded deletion pod.
 var deletionPodTable = table{
-	{"the provisioner of a recorded deletion pod is gone", func(o snapshot) bool {
+	{"the provisioner of a recorded deletion pod is gone", func(o observation) bool {
 		return o.provisioner == nil && pod(attempt.None, attempt.Intended)(o)
-	}, func(o snapshot) decision { return noProvisioner(o, retainInstead) }},
-	{"the deletion pod waits for a slot", pod(attempt.None, attempt.Intended), func(o snapshot) decision {
+	}, func(o observation) decision { return noProvisioner(o, retainInstead) }},
+	{"the deletion pod waits for a slot", pod(attempt.None, attempt.Intended), func(o observation) decision {
 		return decided(o.attempt().DecideQueued(), pavv1.VolumeDeleted)
 	}},
-	{"the volume is retained before the deletion pod starts", func(o snapshot) bool {
+	{"the volume is retained before the deletion pod starts", func(o observation) bool {
 		return o.progress() == attempt.Running && o.volume.Status.Step == pavv1.StepDeleting && !workflow.Started(o.pod()) && o.retainedMeanwhile()
 	}, to(stepStopPod)},
-	{"the deletion pod runs", pod(attempt.Running), func(o snapshot) decision {
+	{"the deletion pod runs", pod(attempt.Running), func(o observation) decision {
 		return decided(o.attempt().DecideRunning(), pavv1.VolumeDeleted)
 	}},
-	{"the deletion pod is being deleted", pod(attempt.Stopping), func(o snapshot) decision {
+	{"the deletion pod is being deleted", pod(attempt.Stopping), func(o observation) decision {
 		return decided(o.attempt().DecideStopping(), pavv1.VolumeDeleted)
 	}},
-	{"the result of the deletion pod is not reported", pod(attempt.Reporting), func(o snapshot) decision {
+	{"the result of the deletion pod is not reported", pod(attempt.Reporting), func(o observation) decision {
 		return decided(attempt.DecideReporting(o.now, o.pod()), pavv1.VolumeDeleted)
 	}},
-	{"the deletion pod succeeded", pod(attempt.Succeeded), func(o snapshot) decision { return decision{step: o.afterDeletion()} }},
+	{"the deletion pod succeeded", pod(attempt.Succeeded), func(o observation) decision { return decision{step: o.afterDeletion()} }},
 	{"the deletion pod failed", always, to(stepRecordFailure)},
 }
 
 // deletesAtOnce reports whether nothing is in the way of the first deletion pod of a Ready volume: then one write records the
 // pod, and that the deletion has begun.
-func deletesAtOnce(o snapshot) bool {
+func deletesAtOnce(o observation) bool {
 	status := &o.volume.Status
 	return status.Phase == pavv1.VolumeReady && status.Handle != "" && status.Pod == nil && status.CreationPod == nil && status.Step == "" &&
 		len(o.others) == 0 && o.unrecordedPod() == nil && nextDeletionTable.decide(o).step == stepDelete
 }
 
-func (o snapshot) storageDeleted() bool { return o.volume.Status.Step == pavv1.StepDeleted }
+func (o observation) storageDeleted() bool { return o.volume.Status.Step == pavv1.StepDeleted }
 
 // afterDeletion returns the step after a deletion pod has succeeded.
-func (o snapshot) afterDeletion() step {
+func (o observation) afterDeletion() step {
 	switch {
 	case !o.reverting():
 		return stepMarkDeleted
@@ -84,7 +84,7 @@ func (o snapshot) afterDeletion() step {
 }
 
 // stillHeld decides about a volume that is to be deleted while other objects use its storage.
-func stillHeld(o snapshot) decision {
+func stillHeld(o observation) decision {
 	if staged := reconcile.StagedOn(o.others); len(staged) == len(o.others) {
 		return waitingToDelete("StillStaged", "waiting for the volume to be unstaged on "+nodes(staged), false)
 	}
@@ -97,7 +97,7 @@ func stillHeld(o snapshot) decision {
 const retainInstead = "set the reclaim policy to Retain and delete the storage by hand"
 
 // noProvisioner decides about a volume whose provisioner is gone. Instead says what to do other than to create it again.
-func noProvisioner(o snapshot, instead string) decision {
+func noProvisioner(o observation, instead string) decision {
 	return waitingToDelete("NoProvisioner", fmt.Sprintf("PavProvisioner %q does not exist, and only it defines how to delete the volume: create it again; or %s",
 		o.volume.Spec.Provisioner, instead), true)
 }
@@ -112,7 +112,7 @@ func deletionPod(p *pavv1.PavProvisioner) *pavv1.Template {
 
 // deletionBackoff returns how long the next deletion pod has to wait. It does not wait if the definition has changed
 // since the last one.
-func deletionBackoff(o snapshot) time.Duration {
+func deletionBackoff(o observation) time.Duration {
 	status := &o.volume.Status
 	if status.DeletionFailure == nil || status.ProvisionerGeneration != o.provisioner.Generation {
 		return 0

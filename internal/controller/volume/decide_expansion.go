@@ -15,24 +15,24 @@ import (
 
 // expansionTable is for a volume in use without a recorded pod. While it decides on nothing, modificationTable decides.
 var expansionTable = table{
-	{"nodes need not leave the volume alone any more", func(o snapshot) bool { return o.holds() && !o.isUncertain() && !o.isToGrow() }, to(stepEndExpansion)},
-	{"no claim can let the volume grow", func(o snapshot) bool { return !o.canGrow() }, to(stepDone)},
-	{"the claim does not show that the PersistentVolume is to have more", func(o snapshot) bool { return o.pvTooSmall() && o.claimBehind() }, to(stepShowClaim)},
-	{"the PersistentVolume does not have the capacity or the attributes of the volume", snapshot.pvBehind, to(stepUpdatePV)},
-	{"the volume need not grow any more", func(o snapshot) bool { return !o.tooSmall() && o.saysThatItGrows() && !o.isUncertain() }, to(stepEndExpansion)},
-	{"the claim does not show the size or the attributes of the volume", snapshot.claimBehind, to(stepShowClaim)},
-	{"the nodes do not try again yet", func(o snapshot) bool { return !o.tooSmall() && !o.isUncertain() && o.isInfeasibleOnNode() }, again(nodeBackoff)},
-	{"the volume is as large as its claim requests", func(o snapshot) bool { return !o.tooSmall() && !o.isUncertain() }, to(stepDone)},
-	{"there is no provisioner to expand with", func(o snapshot) bool { return o.provisioner == nil }, func(o snapshot) decision {
+	{"nodes need not leave the volume alone any more", func(o observation) bool { return o.holds() && !o.isUncertain() && !o.isToGrow() }, to(stepEndExpansion)},
+	{"no claim can let the volume grow", func(o observation) bool { return !o.canGrow() }, to(stepDone)},
+	{"the claim does not show that the PersistentVolume is to have more", func(o observation) bool { return o.pvTooSmall() && o.claimBehind() }, to(stepShowClaim)},
+	{"the PersistentVolume does not have the capacity or the attributes of the volume", observation.pvBehind, to(stepUpdatePV)},
+	{"the volume need not grow any more", func(o observation) bool { return !o.tooSmall() && o.saysThatItGrows() && !o.isUncertain() }, to(stepEndExpansion)},
+	{"the claim does not show the size or the attributes of the volume", observation.claimBehind, to(stepShowClaim)},
+	{"the nodes do not try again yet", func(o observation) bool { return !o.tooSmall() && !o.isUncertain() && o.isInfeasibleOnNode() }, again(nodeBackoff)},
+	{"the volume is as large as its claim requests", func(o observation) bool { return !o.tooSmall() && !o.isUncertain() }, to(stepDone)},
+	{"there is no provisioner to expand with", func(o observation) bool { return o.provisioner == nil }, func(o observation) decision {
 		return waitingToGrow("NoProvisioner", fmt.Sprintf("PavProvisioner %q does not exist, and only it defines how to expand the volume: create it again", o.volume.Spec.Provisioner))
 	}},
-	{"the volumes of the provisioner cannot grow", func(o snapshot) bool { return o.provisioner.Spec.VolumeExpansion == nil }, func(o snapshot) decision {
+	{"the volumes of the provisioner cannot grow", func(o observation) bool { return o.provisioner.Spec.VolumeExpansion == nil }, func(o observation) decision {
 		return waitingToGrow("Unsupported", fmt.Sprintf("PavProvisioner %q has no spec.volumeExpansion, so that its volumes cannot grow: the volume has %s, and its claim requests %s",
 			o.volume.Spec.Provisioner, o.volume.Status.Capacity, o.requested()))
 	}},
-	{"the next expansion pod is not due", func(o snapshot) bool { return expansionBackoff(o) > 0 }, again(expansionBackoff)},
-	{"no node is to stage the volume until it has grown", func(o snapshot) bool { return o.growsOffline() && !o.holds() }, to(stepHold)},
-	{"nodes still have the volume staged", func(o snapshot) bool { return o.growsOffline() && len(reconcile.StagedOn(o.others)) > 0 }, func(o snapshot) decision {
+	{"the next expansion pod is not due", func(o observation) bool { return expansionBackoff(o) > 0 }, again(expansionBackoff)},
+	{"no node is to stage the volume until it has grown", func(o observation) bool { return o.growsOffline() && !o.holds() }, to(stepHold)},
+	{"nodes still have the volume staged", func(o observation) bool { return o.growsOffline() && len(reconcile.StagedOn(o.others)) > 0 }, func(o observation) decision {
 		return waiting(pavv1.VolumeExpanded, "Staged", fmt.Sprintf("PavProvisioner %q expands volumes only while no node has them staged: the volume is staged on %s; it grows when no pod there uses it any more, and no other pod gets it before that",
 			o.volume.Spec.Provisioner, strings.Join(reconcile.StagedOn(o.others), ", ")), false)
 	}},
@@ -40,42 +40,42 @@ var expansionTable = table{
 }
 
 // holds reports whether it is recorded that no node is to stage the volume.
-func (o snapshot) holds() bool { return o.expansion() != nil && o.expansion().Offline }
+func (o observation) holds() bool { return o.expansion() != nil && o.expansion().Offline }
 
 // isToGrow reports whether the claim requests more than the volume has, and the definition says how it grows.
-func (o snapshot) isToGrow() bool {
+func (o observation) isToGrow() bool {
 	return o.canGrow() && o.tooSmall() && o.provisioner != nil && o.provisioner.Spec.VolumeExpansion != nil
 }
 
 // growsOffline reports whether an expansion pod runs, and no node may have the volume staged meanwhile.
-func (o snapshot) growsOffline() bool {
+func (o observation) growsOffline() bool {
 	return o.provisioner.Spec.VolumeExpansion.IsOffline() && o.provisioner.Spec.VolumeExpansion.PodTemplate != nil
 }
 
-func (o snapshot) expansion() *pavv1.VolumeExpansionRecord { return o.volume.Status.Expansion }
+func (o observation) expansion() *pavv1.VolumeExpansionRecord { return o.volume.Status.Expansion }
 
 // canGrow reports whether a claim is bound to the volume, and its request counts.
-func (o snapshot) canGrow() bool { return o.canChange() && o.volume.Status.Capacity != nil }
+func (o observation) canGrow() bool { return o.canChange() && o.volume.Status.Capacity != nil }
 
 // requested returns what the claim that is bound to the volume requests.
-func (o snapshot) requested() *resource.Quantity {
+func (o observation) requested() *resource.Quantity {
 	requested := o.user.Spec.Resources.Requests[corev1.ResourceStorage]
 	return &requested
 }
 
 // tooSmall reports whether the claim requests more than the volume has.
-func (o snapshot) tooSmall() bool { return o.requested().Cmp(*o.volume.Status.Capacity) > 0 }
+func (o observation) tooSmall() bool { return o.requested().Cmp(*o.volume.Status.Capacity) > 0 }
 
 // pvBehind reports whether the PersistentVolume has less than the recorded capacity, or names other attributes than the recorded ones.
-func (o snapshot) pvBehind() bool { return o.pvTooSmall() || o.pvLacksAttributes() }
+func (o observation) pvBehind() bool { return o.pvTooSmall() || o.pvLacksAttributes() }
 
-func (o snapshot) pvTooSmall() bool {
+func (o observation) pvTooSmall() bool {
 	has := o.pv.Spec.Capacity[corev1.ResourceStorage]
 	return o.volume.Status.Capacity.Cmp(has) > 0
 }
 
 // saysThatItGrows reports whether an expansion is recorded, or a condition says why there is none.
-func (o snapshot) saysThatItGrows() bool {
+func (o observation) saysThatItGrows() bool {
 	return o.expansion() != nil || meta.FindStatusCondition(o.volume.Status.Conditions, pavv1.VolumeExpanded) != nil
 }
 
@@ -83,13 +83,13 @@ func (o snapshot) saysThatItGrows() bool {
 // the volume has by now, as in a record that was restored, says nothing.
 //
 // A call of ControllerExpandVolume whose outcome is not known is repeated with the same size (external-resizer, KEP-1790).
-func (o snapshot) isUncertain() bool {
+func (o observation) isUncertain() bool {
 	e, has := o.expansion(), o.volume.Status.Capacity
 	return e != nil && e.Uncertain && (has == nil || e.Target.Cmp(*has) > 0)
 }
 
 // target returns the capacity that the next expansion pod is to reach.
-func (o snapshot) target() resource.Quantity {
+func (o observation) target() resource.Quantity {
 	if o.isUncertain() {
 		return o.expansion().Target
 	}
@@ -98,7 +98,7 @@ func (o snapshot) target() resource.Quantity {
 
 // wantsExpansionPod reports whether a recorded expansion pod that was not created is still to be: the volume is to have the recorded
 // capacity.
-func (o snapshot) wantsExpansionPod() bool {
+func (o observation) wantsExpansionPod() bool {
 	e := o.expansion()
 	if e == nil || !o.canGrow() || o.provisioner == nil || o.provisioner.Spec.VolumeExpansion == nil {
 		return false
@@ -108,7 +108,7 @@ func (o snapshot) wantsExpansionPod() bool {
 
 // expansionBackoff returns how long the next expansion pod has to wait. It does not wait if the definition has changed since the
 // last one.
-func expansionBackoff(o snapshot) time.Duration {
+func expansionBackoff(o observation) time.Duration {
 	e := o.expansion()
 	if e == nil || e.Failure == nil || o.volume.Status.ProvisionerGeneration != o.provisioner.Generation {
 		return 0

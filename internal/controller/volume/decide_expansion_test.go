@@ -26,11 +26,11 @@ func growable(requests string) *state {
 }
 
 // shown makes the claim show what it is to show.
-func shown(o *snapshot) { sizeOf(*o).show(&o.user.Status, metav1.NewTime(noon)) }
+func shown(o *observation) { sizeOf(*o).show(&o.user.Status, metav1.NewTime(noon)) }
 
 // growing returns a volume of 1 Gi that is to grow to 2 Gi, with a recorded pod. The claim shows that.
 func growing() *state {
-	return growable("2Gi").with(func(o *snapshot) {
+	return growable("2Gi").with(func(o *observation) {
 		status := &o.volume.Status
 		status.Step, status.Pods, status.ProvisionerGeneration = pavv1.StepExpanding, 2, 3
 		status.Pod = &pavv1.PodReference{Namespace: "pav-pods", Name: "pod"}
@@ -41,7 +41,7 @@ func growing() *state {
 
 // failedToGrow returns a volume whose expansion to 2 Gi has failed this many seconds ago, and whose claim requests something.
 func failedToGrow(requests string, reason pavv1.FailureReason, seconds int) *state {
-	return growing().with(func(o *snapshot) {
+	return growing().with(func(o *observation) {
 		o.volume.Status.Step, o.volume.Status.Pod = "", nil
 		o.volume.Status.Expansion.Uncertain = reason == pavv1.FailurePodRemoved
 		o.volume.Status.Expansion.Failure = &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowExpansion, Reason: reason, Message: "why", Time: ago(seconds)}
@@ -51,46 +51,46 @@ func failedToGrow(requests string, reason pavv1.FailureReason, seconds int) *sta
 }
 
 // recordedIs records a capacity of the volume, and capacityIs gives its PersistentVolume the same.
-func recordedIs(text string) func(*snapshot) {
-	return func(o *snapshot) { o.volume.Status.Capacity = ptrQuantity(text) }
+func recordedIs(text string) func(*observation) {
+	return func(o *observation) { o.volume.Status.Capacity = ptrQuantity(text) }
 }
 
-func capacityIs(text string) func(*snapshot) {
-	return func(o *snapshot) {
+func capacityIs(text string) func(*observation) {
+	return func(o *observation) {
 		recordedIs(text)(o)
 		o.pv.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse(text)
 	}
 }
 
-func claimShows(text string) func(*snapshot) {
-	return func(o *snapshot) { o.user.Status.Capacity[corev1.ResourceStorage] = resource.MustParse(text) }
+func claimShows(text string) func(*observation) {
+	return func(o *observation) { o.user.Status.Capacity[corev1.ResourceStorage] = resource.MustParse(text) }
 }
 
-func claimDeleted(o *snapshot) { o.user.DeletionTimestamp = new(metav1.NewTime(noon)) }
+func claimDeleted(o *observation) { o.user.DeletionTimestamp = new(metav1.NewTime(noon)) }
 
-func noUser(o *snapshot) { o.user = nil }
+func noUser(o *observation) { o.user = nil }
 
-func requests(text string) func(*snapshot) {
-	return func(o *snapshot) {
+func requests(text string) func(*observation) {
+	return func(o *observation) {
 		o.user.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse(text)
 	}
 }
 
-func offline(o *snapshot) { o.provisioner.Spec.VolumeExpansion.Online = new(false) }
+func offline(o *observation) { o.provisioner.Spec.VolumeExpansion.Online = new(false) }
 
 // held records that no node is to stage the volume until it has 2 Gi.
-func held(o *snapshot) {
+func held(o *observation) {
 	o.volume.Status.Expansion = &pavv1.VolumeExpansionRecord{Target: resource.MustParse("2Gi"), Offline: true}
 	shown(o)
 }
 
-func stagedOnNode(o *snapshot) {
+func stagedOnNode(o *observation) {
 	o.others = append(o.others, reconcile.Holder{Kind: reconcile.KindStage, Name: "stage", Node: "node-1"})
 }
 
-func noExpansion(o *snapshot) { o.provisioner.Spec.VolumeExpansion = nil }
+func noExpansion(o *observation) { o.provisioner.Spec.VolumeExpansion = nil }
 
-func releasedPV(o *snapshot) {
+func releasedPV(o *observation) {
 	o.pv.Status.Phase, o.claim, o.user = corev1.VolumeReleased, claimGone, nil
 }
 
@@ -109,9 +109,9 @@ func TestDecide_OnExpansion(t *testing.T) {
 		"the claim is being deleted":                              {state: growable("2Gi").with(claimDeleted), want: stepDone},
 		"the definition has no expansion":                         {state: growable("2Gi").with(noExpansion), want: stepWait, message: "no spec.volumeExpansion"},
 		"the definition has no expansion, and none is needed":     {state: growable("1Gi").with(noExpansion), want: stepDone},
-		"the provisioner is gone":                                 {state: growable("2Gi").with(func(o *snapshot) { o.provisioner = nil }), want: stepWait, message: "create it again"},
-		"the provisioner is gone, and nothing is to grow":         {state: growable("1Gi").with(func(o *snapshot) { o.provisioner = nil }), want: stepDone},
-		"the provisioner is to be deleted: it serves what it has": {state: growable("2Gi").with(func(o *snapshot) { o.provisioner.DeletionTimestamp = new(metav1.NewTime(noon)) }), want: stepExpand},
+		"the provisioner is gone":                                 {state: growable("2Gi").with(func(o *observation) { o.provisioner = nil }), want: stepWait, message: "create it again"},
+		"the provisioner is gone, and nothing is to grow":         {state: growable("1Gi").with(func(o *observation) { o.provisioner = nil }), want: stepDone},
+		"the provisioner is to be deleted: it serves what it has": {state: growable("2Gi").with(func(o *observation) { o.provisioner.DeletionTimestamp = new(metav1.NewTime(noon)) }), want: stepExpand},
 		"the volume has grown: first the claim says that it does": {state: growable("2Gi").with(recordedIs("2Gi")), want: stepShowClaim},
 		"then the PersistentVolume":                               {state: growable("2Gi").with(recordedIs("2Gi")).with(shown), want: stepUpdatePV},
 		"someone has written less into the PersistentVolume":      {state: growable("1Gi").with(recordedIs("2Gi")).with(shown), want: stepUpdatePV},
@@ -119,23 +119,23 @@ func TestDecide_OnExpansion(t *testing.T) {
 		"it grows offline, and a node has it":                     {state: growable("2Gi").with(offline).with(held).with(stagedOnNode), want: stepWait, message: "the volume is staged on node-1"},
 		"it grows offline, and no node has it":                    {state: growable("2Gi").with(offline).with(held), want: stepExpand},
 		"it grows online, and a node has it":                      {state: growable("2Gi").with(stagedOnNode), want: stepExpand},
-		"it grows offline without a pod":                          {state: growable("2Gi").with(offline).with(func(o *snapshot) { o.provisioner.Spec.VolumeExpansion.PodTemplate = nil }), want: stepExpand},
+		"it grows offline without a pod":                          {state: growable("2Gi").with(offline).with(func(o *observation) { o.provisioner.Spec.VolumeExpansion.PodTemplate = nil }), want: stepExpand},
 		"it failed offline, and nodes may stage it meanwhile":     {state: failedToGrow("2Gi", pavv1.FailurePodFailed, 0).with(offline), want: stepDone, after: time.Second},
 		"it failed offline, and is tried again":                   {state: failedToGrow("2Gi", pavv1.FailurePodFailed, 100).with(offline), want: stepHold},
 		"nodes leave it alone, and the request is taken back":     {state: growable("1Gi").with(offline).with(held), want: stepEndExpansion},
 		"nodes leave it alone, and the claim is being deleted":    {state: growable("2Gi").with(offline).with(held).with(claimDeleted), want: stepEndExpansion},
 		"nodes leave it alone, and volumes do not grow any more":  {state: growable("2Gi").with(offline).with(held).with(noExpansion), want: stepEndExpansion},
-		"nodes leave it alone, and what a pod did is not known":   {state: growable("1Gi").with(offline).with(held).with(func(o *snapshot) { o.volume.Status.Expansion.Uncertain = true }), want: stepExpand},
+		"nodes leave it alone, and what a pod did is not known":   {state: growable("1Gi").with(offline).with(held).with(func(o *observation) { o.volume.Status.Expansion.Uncertain = true }), want: stepExpand},
 		"then a node":                       {state: onNodes(), want: stepShowClaim},
 		"a node is to make it available":    {state: onNodes().with(shown), want: stepDone},
 		"a node says that it is infeasible": {state: onNodes().with(kubeletSays(corev1.PersistentVolumeClaimNodeResizeInfeasible)).with(nodeErrorAt(60)), want: stepDone, after: 9 * time.Minute},
-		"then the claim":                    {state: growable("2Gi").with(capacityIs("2Gi")).with(func(o *snapshot) { o.pv.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("2Gi") }), want: stepShowClaim},
+		"then the claim":                    {state: growable("2Gi").with(capacityIs("2Gi")).with(func(o *observation) { o.pv.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("2Gi") }), want: stepShowClaim},
 		"the claim shows more than the volume has, which it keeps": {state: growable("1Gi").with(claimShows("3Gi")), want: stepDone},
 		"the expansion failed: wait":                               {state: failedToGrow("2Gi", pavv1.FailurePodFailed, 0), want: stepDone, after: time.Second},
 		"the expansion failed a while ago: again":                  {state: failedToGrow("2Gi", pavv1.FailurePodFailed, 1), want: stepExpand},
-		"it failed, and the claim shows nothing of that":           {state: failedToGrow("2Gi", pavv1.FailurePodFailed, 1).with(func(o *snapshot) { o.user.Status.Conditions = nil }), want: stepShowClaim},
-		"it failed, and the definition has changed":                {state: failedToGrow("2Gi", pavv1.FailurePodFailed, 0).with(func(o *snapshot) { o.provisioner.Generation++ }), want: stepExpand},
-		"it failed, and a retry was requested":                     {state: failedToGrow("2Gi", pavv1.FailurePodFailed, 0).with(func(o *snapshot) { o.retry = noon.Add(time.Second) }), want: stepExpand},
+		"it failed, and the claim shows nothing of that":           {state: failedToGrow("2Gi", pavv1.FailurePodFailed, 1).with(func(o *observation) { o.user.Status.Conditions = nil }), want: stepShowClaim},
+		"it failed, and the definition has changed":                {state: failedToGrow("2Gi", pavv1.FailurePodFailed, 0).with(func(o *observation) { o.provisioner.Generation++ }), want: stepExpand},
+		"it failed, and a retry was requested":                     {state: failedToGrow("2Gi", pavv1.FailurePodFailed, 0).with(func(o *observation) { o.retry = noon.Add(time.Second) }), want: stepExpand},
 		"it failed, and the claim requests less, but more than 1 Gi": {
 			state: failedToGrow("1500Mi", pavv1.FailurePodFailed, 1), want: stepExpand},
 		"it failed, and the claim requests no more": {state: failedToGrow("1Gi", pavv1.FailurePodFailed, 0), want: stepEndExpansion},
@@ -148,17 +148,17 @@ func TestDecide_OnExpansion(t *testing.T) {
 			state: failedToGrow("3Gi", pavv1.FailurePodRemoved, 0), want: stepDone, after: time.Second},
 		"another size follows after the same delay": {state: failedToGrow("3Gi", pavv1.FailurePodFailed, 0), want: stepDone, after: time.Second},
 		"the target of a restored record is below what the volume has": {
-			state: failedToGrow("1Gi", pavv1.FailurePodRemoved, 1).with(func(o *snapshot) { o.volume.Status.Expansion.Target = resource.MustParse("500Mi") }), want: stepEndExpansion},
-		"it was said that the volume cannot grow, and it need not any more": {state: growable("1Gi").with(func(o *snapshot) {
+			state: failedToGrow("1Gi", pavv1.FailurePodRemoved, 1).with(func(o *observation) { o.volume.Status.Expansion.Target = resource.MustParse("500Mi") }), want: stepEndExpansion},
+		"it was said that the volume cannot grow, and it need not any more": {state: growable("1Gi").with(func(o *observation) {
 			setCondition(o.volume, &o.volume.Status, pavv1.VolumeExpanded, "Unsupported", "m")
 		}), want: stepEndExpansion},
-		"the claim of a volume that has grown requests more": {state: growable("2Gi").with(func(o *snapshot) {
+		"the claim of a volume that has grown requests more": {state: growable("2Gi").with(func(o *observation) {
 			o.user.Status.AllocatedResources = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
 		}), want: stepExpand},
 		"the PavVolume is deleted": {state: growable("2Gi").deleted(), want: stepWait, message: "still in use"},
 
 		// A pod is recorded.
-		"the claim does not show it yet":                    {state: growing().with(func(o *snapshot) { o.user.Status.AllocatedResourceStatuses = nil }), want: stepShowClaim},
+		"the claim does not show it yet":                    {state: growing().with(func(o *observation) { o.user.Status.AllocatedResourceStatuses = nil }), want: stepShowClaim},
 		"the pod is to be created":                          {state: growing(), want: stepRunPod},
 		"the pod waits for long":                            {state: growing().with(due(601)), want: stepRunPod, message: "for a slot"},
 		"the claim requests another size first":             {state: growing().with(requests("3Gi")), want: stepDropPod},
@@ -174,8 +174,8 @@ func TestDecide_OnExpansion(t *testing.T) {
 		"the pod is being deleted":                  {state: growing().pod(5, runs, deletedAgo(99)), want: stepWait, message: "to confirm that pod"},
 		"the pod runs, and the volume is released":  {state: growing().pod(5, runs).with(releasedPV), want: stepDone, after: 25 * time.Second},
 		"the pod succeeded, and is not reported":    {state: growing().pod(99, ended(corev1.PodSucceeded, 60)), want: stepWait, message: "left in /pav"},
-		"the same, and its node is gone":            {state: growing().pod(99, ended(corev1.PodSucceeded, 60)).with(func(o *snapshot) { o.nodeGone = true }), want: stepRecordChanged},
-		"its node is gone since a moment":           {state: growing().pod(99, ended(corev1.PodSucceeded, 1)).with(func(o *snapshot) { o.nodeGone = true }), want: stepDone, after: 5 * time.Second},
+		"the same, and its node is gone":            {state: growing().pod(99, ended(corev1.PodSucceeded, 60)).with(func(o *observation) { o.nodeGone = true }), want: stepRecordChanged},
+		"its node is gone since a moment":           {state: growing().pod(99, ended(corev1.PodSucceeded, 1)).with(func(o *observation) { o.nodeGone = true }), want: stepDone, after: 5 * time.Second},
 		"the pod succeeded":                         {state: growing().pod(9, ended(corev1.PodSucceeded, 1), reported), want: stepRecordChanged},
 		"it succeeded, and the volume is released":  {state: growing().pod(9, ended(corev1.PodSucceeded, 1), reported).with(releasedPV), want: stepRecordChanged},
 		"it succeeded, and the claim requests less": {state: growing().pod(9, ended(corev1.PodSucceeded, 1), reported).with(requests("1Gi")), want: stepRecordChanged},

@@ -19,19 +19,19 @@ import (
 // modificationTable is for a volume in use without a recorded pod that need not grow, or cannot at the moment. What PersistentVolume
 // and claim say of its attributes is written before, with its size.
 var modificationTable = table{
-	{"no claim can have the attributes changed", func(o snapshot) bool { return !o.canChange() }, to(stepDone)},
-	{"the attributes need not change any more", func(o snapshot) bool { return !o.isToBeModified() && o.saysThatItIsModified() }, to(stepEndModification)},
-	{"the volume has the attributes that its claim names", func(o snapshot) bool { return !o.isToBeModified() }, to(stepDone)},
-	{"the volume cannot get the attributes", func(o snapshot) bool { return o.attributesObstacle() != nil }, func(o snapshot) decision {
+	{"no claim can have the attributes changed", func(o observation) bool { return !o.canChange() }, to(stepDone)},
+	{"the attributes need not change any more", func(o observation) bool { return !o.isToBeModified() && o.saysThatItIsModified() }, to(stepEndModification)},
+	{"the volume has the attributes that its claim names", func(o observation) bool { return !o.isToBeModified() }, to(stepDone)},
+	{"the volume cannot get the attributes", func(o observation) bool { return o.attributesObstacle() != nil }, func(o observation) decision {
 		obstacle := o.attributesObstacle()
 		return waiting(pavv1.VolumeModified, obstacle.reason, obstacle.message, true)
 	}},
-	{"the next modification pod is not due", func(o snapshot) bool { return modificationBackoff(o) > 0 }, again(modificationBackoff)},
+	{"the next modification pod is not due", func(o observation) bool { return modificationBackoff(o) > 0 }, again(modificationBackoff)},
 	{"the attributes are to change", always, to(stepModify)},
 }
 
 // decideUse decides about a volume in use. While it need not grow, or waits for that, its attributes can change.
-func decideUse(o snapshot) decision {
+func decideUse(o observation) decision {
 	grows, d := expansionTable.decide(o), modificationTable.decide(o)
 	if !grows.isIdle(o) {
 		if grows.step == stepWait && d.step != stepDone {
@@ -55,7 +55,7 @@ func decideUse(o snapshot) decision {
 const bothRules = "; "
 
 // isIdle reports whether a decision has no effect, as what it reports was reported before.
-func (d decision) isIdle(o snapshot) bool {
+func (d decision) isIdle(o observation) bool {
 	return d.step == stepDone || d.step == stepWait && !d.repeat && hasCondition(o.volume, d)
 }
 
@@ -67,10 +67,12 @@ func soonest(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
-func (o snapshot) modification() *pavv1.VolumeModificationRecord { return o.volume.Status.Modification }
+func (o observation) modification() *pavv1.VolumeModificationRecord {
+	return o.volume.Status.Modification
+}
 
 // attributesClassWanted returns the name of the VolumeAttributesClass that the claim names, or "".
-func (o snapshot) attributesClassWanted() string {
+func (o observation) attributesClassWanted() string {
 	if o.user == nil {
 		return ""
 	}
@@ -78,12 +80,12 @@ func (o snapshot) attributesClassWanted() string {
 }
 
 // attributesClassHad returns the name of the VolumeAttributesClass whose attributes the volume has, or "".
-func (o snapshot) attributesClassHad() string { return o.attributes.Class }
+func (o observation) attributesClassHad() string { return o.attributes.Class }
 
 // wantsAttributes reports whether the volume is to get the attributes that its claim names, or to get them again, as a pod has failed
 // that may have changed some. A claim that names none leaves the attributes as they are; but what has begun is completed, unless that
 // is infeasible (external-resizer#513).
-func (o snapshot) wantsAttributes() bool {
+func (o observation) wantsAttributes() bool {
 	if !o.canChange() {
 		return false
 	}
@@ -96,7 +98,7 @@ func (o snapshot) wantsAttributes() bool {
 }
 
 // pvLacksAttributes reports whether the PersistentVolume does not name the class whose attributes the volume has.
-func (o snapshot) pvLacksAttributes() bool {
+func (o observation) pvLacksAttributes() bool {
 	has := o.attributesClassHad()
 	if o.dropsAttributes {
 		return false
@@ -106,23 +108,23 @@ func (o snapshot) pvLacksAttributes() bool {
 }
 
 // saysThatItIsModified reports whether a modification is recorded, or a condition says why there is none.
-func (o snapshot) saysThatItIsModified() bool {
+func (o observation) saysThatItIsModified() bool {
 	return o.modification() != nil || meta.FindStatusCondition(o.volume.Status.Conditions, pavv1.VolumeModified) != nil
 }
 
 // isModificationUncertain reports whether the last modification pod may have done anything, so that the target must not change
 // (external-resizer#514).
-func (o snapshot) isModificationUncertain() bool {
+func (o observation) isModificationUncertain() bool {
 	m := o.modification()
 	return m != nil && m.Uncertain && o.canChange()
 }
 
 // isToBeModified reports whether a modification pod is to run, now or later.
-func (o snapshot) isToBeModified() bool { return o.wantsAttributes() || o.isModificationUncertain() }
+func (o observation) isToBeModified() bool { return o.wantsAttributes() || o.isModificationUncertain() }
 
 // targetAttributes returns the attributes that the next modification pod is to apply, and the name of their class; the attributes are
 // nil if the class does not exist. Those that the volume had are in its record.
-func (o snapshot) targetAttributes() (string, *pavv1.VolumeAttributes) {
+func (o observation) targetAttributes() (string, *pavv1.VolumeAttributes) {
 	wanted := o.attributesClassWanted()
 	switch {
 	case o.isModificationUncertain(), wanted == "" && o.modification() != nil:
@@ -144,7 +146,7 @@ type obstacle struct {
 }
 
 // attributesObstacle returns why no modification pod can run, or nil.
-func (o snapshot) attributesObstacle() *obstacle {
+func (o observation) attributesObstacle() *obstacle {
 	const pending, infeasible = corev1.PersistentVolumeClaimModifyVolumePending, corev1.PersistentVolumeClaimModifyVolumeInfeasible
 	if o.provisioner == nil {
 		return &obstacle{"NoProvisioner", fmt.Sprintf("PavProvisioner %q does not exist, and only it defines how to modify the volume: create it again", o.volume.Spec.Provisioner), pending}
@@ -165,7 +167,7 @@ func (o snapshot) attributesObstacle() *obstacle {
 
 // wantsModificationPod reports whether a recorded modification pod that was not created is still to be: with the attributes that the
 // next one would apply.
-func (o snapshot) wantsModificationPod() bool {
+func (o observation) wantsModificationPod() bool {
 	m := o.modification()
 	if m == nil || !o.isToBeModified() || o.attributesObstacle() != nil {
 		return false
@@ -176,7 +178,7 @@ func (o snapshot) wantsModificationPod() bool {
 
 // modificationBackoff returns how long the next modification pod has to wait. It does not wait if the definition has changed since
 // the last one.
-func modificationBackoff(o snapshot) time.Duration {
+func modificationBackoff(o observation) time.Duration {
 	m := o.modification()
 	if m == nil || m.Failure == nil || m.ProvisionerGeneration != o.provisioner.Generation {
 		return 0

@@ -19,8 +19,8 @@ func attributesClass(name, key string) *storagev1.VolumeAttributesClass {
 }
 
 // has records that the volume has the attributes of a class, and that everything shows that.
-func has(class string) func(*snapshot) {
-	return func(o *snapshot) {
+func has(class string) func(*observation) {
+	return func(o *observation) {
 		o.attributes = pavv1.VolumeAttributes{Class: class, Parameters: map[string]string{"iops": "1"}}
 		o.volume.Status.Attributes = &o.attributes
 		o.pv.Spec.VolumeAttributesClassName, o.user.Status.CurrentVolumeAttributesClassName = &class, &class
@@ -29,8 +29,8 @@ func has(class string) func(*snapshot) {
 }
 
 // wants makes the claim name a class.
-func wants(class string) func(*snapshot) {
-	return func(o *snapshot) {
+func wants(class string) func(*observation) {
+	return func(o *observation) {
 		o.user.Spec.VolumeAttributesClassName, o.attributesClass = &class, attributesClass(class, "iops")
 		shownAttributes(o)
 	}
@@ -38,18 +38,18 @@ func wants(class string) func(*snapshot) {
 
 // modifiable returns a volume in use that has the attributes of silver, and whose claim names a class, as everything shows.
 func modifiable(class string) *state {
-	return growable("1Gi").with(func(o *snapshot) {
+	return growable("1Gi").with(func(o *observation) {
 		o.provisioner.Name = "demo"
 		o.provisioner.Spec.VolumeModification = &pavv1.VolumeModification{Parameters: []string{"iops"}, PodTemplate: field(`{}`)}
 	}).with(has("silver")).with(wants(class))
 }
 
 // shownAttributes makes the claim show what it is to show.
-func shownAttributes(o *snapshot) { attributesOf(*o).show(&o.user.Status, metav1.NewTime(noon)) }
+func shownAttributes(o *observation) { attributesOf(*o).show(&o.user.Status, metav1.NewTime(noon)) }
 
 // beingModified returns a volume that is to have the attributes of gold, with a recorded pod. The claim shows that.
 func beingModified() *state {
-	return modifiable("gold").with(func(o *snapshot) {
+	return modifiable("gold").with(func(o *observation) {
 		status := &o.volume.Status
 		status.Step, status.Pods = pavv1.StepModifying, 2
 		status.Pod = &pavv1.PodReference{Namespace: "pav-pods", Name: "pod"}
@@ -61,7 +61,7 @@ func beingModified() *state {
 
 // failedToModify returns a volume whose modification to gold has failed this many seconds ago, and whose claim names a class.
 func failedToModify(class string, reason pavv1.FailureReason, seconds int) *state {
-	return beingModified().with(func(o *snapshot) {
+	return beingModified().with(func(o *observation) {
 		o.volume.Status.Step, o.volume.Status.Pod = "", nil
 		m := o.volume.Status.Modification
 		m.Uncertain, m.Partial = reason == pavv1.FailurePodRemoved, reason != pavv1.FailureInfeasible
@@ -69,38 +69,38 @@ func failedToModify(class string, reason pavv1.FailureReason, seconds int) *stat
 	}).with(wants(class))
 }
 
-func noModification(o *snapshot) { o.provisioner.Spec.VolumeModification = nil }
+func noModification(o *observation) { o.provisioner.Spec.VolumeModification = nil }
 
-func withoutProvisioner(o *snapshot) { o.provisioner = nil }
+func withoutProvisioner(o *observation) { o.provisioner = nil }
 
-func noClass(o *snapshot) { o.attributesClass = nil; shownAttributes(o) }
+func noClass(o *observation) { o.attributesClass = nil; shownAttributes(o) }
 
-func classIsOf(driver, key string) func(*snapshot) {
-	return func(o *snapshot) {
+func classIsOf(driver, key string) func(*observation) {
+	return func(o *observation) {
 		o.attributesClass = attributesClass(o.attributesClassWanted(), key)
 		o.attributesClass.DriverName = driver
 		shownAttributes(o)
 	}
 }
 
-func unnamed(o *snapshot) {
+func unnamed(o *observation) {
 	o.user.Spec.VolumeAttributesClassName, o.attributesClass = nil, nil
 	shownAttributes(o)
 }
 
-func withoutAttributes(o *snapshot) {
+func withoutAttributes(o *observation) {
 	o.volume.Status.Attributes, o.attributes = nil, pavv1.VolumeAttributes{}
 }
 
 // whole and partial record that no pod, or that some pod, may have changed something.
-func whole(o *snapshot) { o.volume.Status.Modification.Partial = false; shownAttributes(o) }
+func whole(o *observation) { o.volume.Status.Modification.Partial = false; shownAttributes(o) }
 
-func partial(o *snapshot) { o.volume.Status.Modification.Partial = true; shownAttributes(o) }
+func partial(o *observation) { o.volume.Status.Modification.Partial = true; shownAttributes(o) }
 
-func growsTo2Gi(o *snapshot) { requests("2Gi")(o) }
+func growsTo2Gi(o *observation) { requests("2Gi")(o) }
 
-func saysModified(reason, message string) func(*snapshot) {
-	return func(o *snapshot) {
+func saysModified(reason, message string) func(*observation) {
+	return func(o *observation) {
 		setCondition(o.volume, &o.volume.Status, pavv1.VolumeModified, reason, message)
 	}
 }
@@ -118,18 +118,18 @@ func TestDecide_OnModification(t *testing.T) {
 		"the claim names none any more":             {state: modifiable("gold").with(unnamed), want: stepDone},
 		"the claim is being deleted":                {state: modifiable("gold").with(claimDeleted), want: stepDone},
 		"no claim is bound":                         {state: modifiable("gold").with(noUser), want: stepDone},
-		"the claim does not show it yet":            {state: modifiable("gold").with(func(o *snapshot) { o.user.Status.ModifyVolumeStatus = nil }), want: stepShowClaim},
+		"the claim does not show it yet":            {state: modifiable("gold").with(func(o *observation) { o.user.Status.ModifyVolumeStatus = nil }), want: stepShowClaim},
 		"the volume is to grow, too: that is first": {state: modifiable("gold").with(growsTo2Gi), want: stepExpand},
 		"the volume cannot grow meanwhile":          {state: modifiable("gold").with(growsTo2Gi).with(noExpansion), want: stepWait, message: "no spec.volumeExpansion", after: time.Second},
-		"the volume cannot grow, as was said": {state: modifiable("gold").with(growsTo2Gi).with(noExpansion).with(func(o *snapshot) {
+		"the volume cannot grow, as was said": {state: modifiable("gold").with(growsTo2Gi).with(noExpansion).with(func(o *observation) {
 			d := expansionTable.decide(*o)
 			setCondition(o.volume, &o.volume.Status, d.condition, d.reason, d.message)
 		}), want: stepModify},
-		"the expansion failed a moment ago": {state: failedToGrow("2Gi", pavv1.FailurePodFailed, 0).with(func(o *snapshot) {
+		"the expansion failed a moment ago": {state: failedToGrow("2Gi", pavv1.FailurePodFailed, 0).with(func(o *observation) {
 			o.provisioner.Name = "demo"
 			o.provisioner.Spec.VolumeModification = &pavv1.VolumeModification{Parameters: []string{"iops"}, PodTemplate: field(`{}`)}
 		}).with(has("silver")).with(wants("gold")), want: stepModify, after: time.Second},
-		"the PersistentVolume does not name it":                        {state: modifiable("silver").with(func(o *snapshot) { o.pv.Spec.VolumeAttributesClassName = nil }), want: stepUpdatePV},
+		"the PersistentVolume does not name it":                        {state: modifiable("silver").with(func(o *observation) { o.pv.Spec.VolumeAttributesClassName = nil }), want: stepUpdatePV},
 		"a volume without attributes gets some":                        {state: modifiable("gold").with(withoutAttributes), want: stepModify},
 		"the class does not exist":                                     {state: modifiable("gold").with(noClass), want: stepWait, message: `VolumeAttributesClass "gold" does not exist`},
 		"the class is of another driver":                               {state: modifiable("gold").with(classIsOf("other", "iops")), want: stepWait, message: `is for volumes of the driver "other"`},
@@ -140,8 +140,8 @@ func TestDecide_OnModification(t *testing.T) {
 		"the provisioner is gone, and none is needed":                  {state: modifiable("silver").with(withoutProvisioner), want: stepDone},
 		"it failed: wait":                                              {state: failedToModify("gold", pavv1.FailurePodFailed, 0), want: stepDone, after: time.Second},
 		"it failed a while ago: again":                                 {state: failedToModify("gold", pavv1.FailurePodFailed, 1), want: stepModify},
-		"it failed, and the definition has changed":                    {state: failedToModify("gold", pavv1.FailurePodFailed, 0).with(func(o *snapshot) { o.provisioner.Generation++ }), want: stepModify},
-		"it failed, and a retry was requested":                         {state: failedToModify("gold", pavv1.FailurePodFailed, 0).with(func(o *snapshot) { o.retry = noon.Add(time.Second) }), want: stepModify},
+		"it failed, and the definition has changed":                    {state: failedToModify("gold", pavv1.FailurePodFailed, 0).with(func(o *observation) { o.provisioner.Generation++ }), want: stepModify},
+		"it failed, and a retry was requested":                         {state: failedToModify("gold", pavv1.FailurePodFailed, 0).with(func(o *observation) { o.retry = noon.Add(time.Second) }), want: stepModify},
 		"it failed, and the claim names what was before: once more":    {state: failedToModify("silver", pavv1.FailurePodFailed, 1), want: stepModify},
 		"it failed, and the claim names none any more: go on":          {state: failedToModify("gold", pavv1.FailurePodFailed, 1).with(unnamed), want: stepModify},
 		"it failed without a pod, and the claim names what was before": {state: failedToModify("silver", pavv1.FailureRefused, 0).with(whole), want: stepEndModification},
@@ -159,16 +159,16 @@ func TestDecide_OnModification(t *testing.T) {
 		"a restored record of what the volume has":                     {state: failedToModify("gold", pavv1.FailurePodRemoved, 1).with(has("gold")), want: stepModify},
 
 		// A pod is recorded.
-		"the claim does not show the pod yet":              {state: beingModified().with(func(o *snapshot) { o.user.Status.ModifyVolumeStatus = nil }), want: stepShowClaim},
+		"the claim does not show the pod yet":              {state: beingModified().with(func(o *observation) { o.user.Status.ModifyVolumeStatus = nil }), want: stepShowClaim},
 		"the pod is to be created":                         {state: beingModified(), want: stepRunPod},
 		"the claim names another class first":              {state: beingModified().with(wants("bronze")), want: stepDropPod},
 		"the claim names none first":                       {state: beingModified().with(unnamed), want: stepDropPod},
 		"the claim is deleted first":                       {state: beingModified().with(claimDeleted), want: stepDropPod},
 		"the volume is released first":                     {state: beingModified().with(releasedPV), want: stepDropPod},
 		"the definition loses its modification":            {state: beingModified().with(noModification), want: stepDropPod},
-		"the definition loses its parameter":               {state: beingModified().with(func(o *snapshot) { o.provisioner.Spec.VolumeModification.Parameters = nil }), want: stepDropPod},
+		"the definition loses its parameter":               {state: beingModified().with(func(o *observation) { o.provisioner.Spec.VolumeModification.Parameters = nil }), want: stepDropPod},
 		"the class is gone first":                          {state: beingModified().with(noClass), want: stepDropPod},
-		"the class is another one first":                   {state: beingModified().with(func(o *snapshot) { o.attributesClass.Parameters = nil }), want: stepDropPod},
+		"the class is another one first":                   {state: beingModified().with(func(o *observation) { o.attributesClass.Parameters = nil }), want: stepDropPod},
 		"the pod runs":                                     {state: beingModified().pod(5, runs), want: stepDone, after: 25 * time.Second},
 		"the pod runs, and another class is named":         {state: beingModified().pod(5, runs).with(wants("bronze")), want: stepDone, after: 25 * time.Second},
 		"the pod cannot start, and another class is named": {state: beingModified().pod(5, pulls).with(wants("bronze")), want: stepStopPod},
@@ -193,7 +193,7 @@ func TestDecide_OnModification(t *testing.T) {
 
 func TestAttributesOf(t *testing.T) {
 	const pending, progress, infeasible = corev1.PersistentVolumeClaimModifyVolumePending, corev1.PersistentVolumeClaimModifyVolumeInProgress, corev1.PersistentVolumeClaimModifyVolumeInfeasible
-	unshown := func(o *snapshot) { o.user.Status.ModifyVolumeStatus, o.user.Status.Conditions = nil, nil }
+	unshown := func(o *observation) { o.user.Status.ModifyVolumeStatus, o.user.Status.Conditions = nil, nil }
 	for name, test := range map[string]struct {
 		state *state
 		want  attributes
@@ -209,7 +209,7 @@ func TestAttributesOf(t *testing.T) {
 		"after that, another class":               {state: failedToModify("bronze", pavv1.FailureInfeasible, 1).with(unshown), want: attributes{current: "silver", target: "bronze", state: pending}},
 		"after a failure, what was before":        {state: failedToModify("silver", pavv1.FailurePodFailed, 1).with(unshown), want: attributes{current: "silver", target: "silver", state: pending}},
 		"after a failure, none":                   {state: failedToModify("gold", pavv1.FailurePodFailed, 1).with(unnamed).with(unshown), want: attributes{current: "silver", target: "gold", state: progress, modifying: true, failure: "why"}},
-		"an API server that drops it":             {state: beingModified().with(unshown).with(func(o *snapshot) { o.dropsAttributes = true }), want: attributes{current: "silver"}},
+		"an API server that drops it":             {state: beingModified().with(unshown).with(func(o *observation) { o.dropsAttributes = true }), want: attributes{current: "silver"}},
 		"after that, none":                        {state: failedToModify("gold", pavv1.FailureInfeasible, 1).with(unnamed), want: attributes{current: "silver"}},
 		"a pod is lost, and another class named":  {state: failedToModify("bronze", pavv1.FailurePodRemoved, 1).with(unshown), want: attributes{current: "silver", target: "gold", state: progress, modifying: true, failure: "why"}},
 		"it has been modified":                    {state: modifiable("gold").with(has("gold")), want: attributes{current: "gold"}},

@@ -50,8 +50,8 @@ func (s *state) pod(age int, changes ...func(*corev1.Pod)) *state {
 }
 
 // strayPod adds a pod of the volume that is not recorded.
-func strayPod(changes ...func(*corev1.Pod)) func(*snapshot) {
-	return func(o *snapshot) {
+func strayPod(changes ...func(*corev1.Pod)) func(*observation) {
+	return func(o *observation) {
 		stray := at(pavv1.StepDeleting).pod(5, changes...).o.pods[0]
 		stray.Name, stray.UID = "stray", "u-stray"
 		o.pods = append(o.pods, stray)
@@ -59,22 +59,22 @@ func strayPod(changes ...func(*corev1.Pod)) func(*snapshot) {
 }
 
 // pvIs adds the PersistentVolume of the volume, in a phase.
-func pvIs(phase corev1.PersistentVolumePhase) func(*snapshot) {
-	return func(o *snapshot) { o.pv = in("", phase, deletePolicy).o.pv }
+func pvIs(phase corev1.PersistentVolumePhase) func(*observation) {
+	return func(o *observation) { o.pv = in("", phase, deletePolicy).o.pv }
 }
 
 // hasBeenMade changes a volume that is being reverted into one whose creation pod has succeeded.
-func hasBeenMade(o *snapshot) { o.volume.Status.Capacity = ptrQuantity("1Gi") }
+func hasBeenMade(o *observation) { o.volume.Status.Capacity = ptrQuantity("1Gi") }
 
-func retainsPV(o *snapshot) { o.pv.Spec.PersistentVolumeReclaimPolicy = retainPolicy }
+func retainsPV(o *observation) { o.pv.Spec.PersistentVolumeReclaimPolicy = retainPolicy }
 
-func refusedDeletion(o *snapshot) {
+func refusedDeletion(o *observation) {
 	o.volume.Status.DeletionFailure = &pavv1.WorkflowFailure{Workflow: "delete", Time: ago(99)}
 }
 
-func deletionBegan(o *snapshot) { o.volume.Status.DeletionBegun = true }
+func deletionBegan(o *observation) { o.volume.Status.DeletionBegun = true }
 
-func noPod(o *snapshot) { o.volume.Status.Pod = nil }
+func noPod(o *observation) { o.volume.Status.Pod = nil }
 
 func ago(seconds int) metav1.Time {
 	return metav1.NewTime(noon.Add(-time.Duration(seconds) * time.Second))
@@ -129,18 +129,18 @@ func deletedAgo(seconds int) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { pod.DeletionTimestamp = new(ago(seconds)) }
 }
 
-func vanishedPod(o *snapshot) { o.volume.Status.Pod.UID = "u-pod" }
+func vanishedPod(o *observation) { o.volume.Status.Pod.UID = "u-pod" }
 
-func unclaimed(o *snapshot) { o.claim = claimGone }
+func unclaimed(o *observation) { o.claim = claimGone }
 
-func contended(o *snapshot) { o.contended = true }
+func contended(o *observation) { o.contended = true }
 
 // due records that the current pod has been due for this many seconds.
-func due(seconds int) func(*snapshot) {
-	return func(o *snapshot) { o.volume.Status.Pod.Due = new(ago(seconds)) }
+func due(seconds int) func(*observation) {
+	return func(o *observation) { o.volume.Status.Pod.Due = new(ago(seconds)) }
 }
 
-func selected(o *snapshot) { o.selectedNode, o.volume.Status.SelectedNode = "n1", "n1" }
+func selected(o *observation) { o.selectedNode, o.volume.Status.SelectedNode = "n1", "n1" }
 
 func TestDecideWithPods(t *testing.T) {
 	const validating, creating, reverting, deleting = pavv1.StepValidating, pavv1.StepCreating, pavv1.StepReverting, pavv1.StepDeleting
@@ -157,9 +157,9 @@ func TestDecideWithPods(t *testing.T) {
 		"reverting deletion pod recorded: create it":                                           {state: at(reverting), want: stepRunPod},
 		"reverting deletion pod recorded, claim gone: create it":                               {state: at(reverting).with(unclaimed), want: stepRunPod},
 		"creation pod recorded, claim gone: drop it":                                           {state: at(creating).with(unclaimed), want: stepDropPod},
-		"pod created but not recorded as such, claim gone: record it first":                    {state: at(creating).with(unclaimed).pod(1, runs).with(func(o *snapshot) { o.volume.Status.Pod.UID = "" }), want: stepRecordPod},
-		"deletion pod recorded, provisioner gone: wait":                                        {state: at(deleting).with(func(o *snapshot) { o.provisioner = nil }), want: stepWait, message: `PavProvisioner "demo" does not exist`},
-		"reverting deletion pod recorded, provisioner gone: wait":                              {state: at(reverting).with(func(o *snapshot) { o.provisioner = nil }), want: stepWait, message: `PavProvisioner "demo" does not exist`},
+		"pod created but not recorded as such, claim gone: record it first":                    {state: at(creating).with(unclaimed).pod(1, runs).with(func(o *observation) { o.volume.Status.Pod.UID = "" }), want: stepRecordPod},
+		"deletion pod recorded, provisioner gone: wait":                                        {state: at(deleting).with(func(o *observation) { o.provisioner = nil }), want: stepWait, message: `PavProvisioner "demo" does not exist`},
+		"reverting deletion pod recorded, provisioner gone: wait":                              {state: at(reverting).with(func(o *observation) { o.provisioner = nil }), want: stepWait, message: `PavProvisioner "demo" does not exist`},
 		"waiting for a slot: decide again before that is long":                                 {state: at(creating).with(due(60)), want: stepRunPod, after: 9 * time.Minute},
 		"waiting for a slot for long: report it":                                               {state: at(creating).with(due(600)), want: stepRunPod, message: "pod pav-pods/pod has waited for more than 10m0s for a slot"},
 		"creation pod runs: wait":                                                              {state: at(creating).pod(20, runs), want: stepDone, after: 10 * time.Second},
@@ -194,9 +194,9 @@ func TestDecideWithPods(t *testing.T) {
 		"reverting, the volume exists and is released with policy Retain: mark ready":          {state: at(reverting).with(hasBeenMade).with(pvIs(corev1.VolumeReleased)).with(retainsPV), want: stepMarkReady},
 		"reverting, the volume exists and is released: revert it":                              {state: at(reverting).with(hasBeenMade).with(pvIs(corev1.VolumeReleased)), want: stepRunPod},
 		"reverting, the volume exists, is released, and a deletion pod was refused: revert it": {state: at(reverting).with(hasBeenMade).with(pvIs(corev1.VolumeReleased)).with(refusedDeletion), want: stepRunPod},
-		"reverting, deletion pods were refused, the volume exists and is bound: mark ready":    {state: at(reverting).with(hasBeenMade).with(pvIs(corev1.VolumeBound)).with(noPod).with(refusedDeletion).with(func(o *snapshot) { o.volume.Status.DeletionAttempt = 3 }), want: stepMarkReady},
+		"reverting, deletion pods were refused, the volume exists and is bound: mark ready":    {state: at(reverting).with(hasBeenMade).with(pvIs(corev1.VolumeBound)).with(noPod).with(refusedDeletion).with(func(o *observation) { o.volume.Status.DeletionAttempt = 3 }), want: stepMarkReady},
 		"reverting, a deletion pod ran, another was refused, the volume is bound: go on":       {state: at(reverting).with(hasBeenMade).with(pvIs(corev1.VolumeBound)).with(refusedDeletion).with(deletionBegan), want: stepRunPod},
-		"reverting, a deletion pod of an earlier version failed, the volume is bound: go on": {state: at(reverting).with(hasBeenMade).with(pvIs(corev1.VolumeBound)).with(func(o *snapshot) {
+		"reverting, a deletion pod of an earlier version failed, the volume is bound: go on": {state: at(reverting).with(hasBeenMade).with(pvIs(corev1.VolumeBound)).with(func(o *observation) {
 			o.volume.Status.DeletionFailure = &pavv1.WorkflowFailure{Workflow: "delete", PodName: "delete-1", Time: ago(99)}
 		}), want: stepRunPod},
 		"reverting, the creation pod failed, the volume is bound: wait":                      {state: at(reverting).with(pvIs(corev1.VolumeBound)), want: stepWait, message: `PersistentVolume "pvc-u1" exists for a claim`},
@@ -223,7 +223,7 @@ func TestDecideWithPods(t *testing.T) {
 		"creation pod deleted before it was bound, claim gone: drop it":                      {state: at(creating).with(unclaimed).pod(9, unbound, deletedAgo(3)), want: stepDropPod},
 		"creation pod removed by force: record the failure":                                  {state: at(creating).with(vanishedPod), want: stepRecordFailure},
 		"creation pod removed by force, claim gone: abandon the storage":                     {state: at(creating).with(unclaimed).with(vanishedPod), want: stepAbandon},
-		"another pod has the recorded name: record the failure":                              {state: at(creating).pod(9, ended(succeeded, 1), reported).with(func(o *snapshot) { o.volume.Status.Pod.UID = "u-other" }), want: stepRecordFailure},
+		"another pod has the recorded name: record the failure":                              {state: at(creating).pod(9, ended(succeeded, 1), reported).with(func(o *observation) { o.volume.Status.Pod.UID = "u-other" }), want: stepRecordFailure},
 		"reverting deletion pod succeeded: reverted":                                         {state: at(reverting).pod(9, ended(succeeded, 1)), want: stepReverted},
 		"reverting deletion pod failed: record it":                                           {state: at(reverting).pod(9, ended(failed, 9)), want: stepRecordFailure},
 		"deletion pod succeeded: record it":                                                  {state: at(deleting).pod(9, ended(succeeded, 1)), want: stepMarkDeleted},
@@ -231,14 +231,14 @@ func TestDecideWithPods(t *testing.T) {
 		"deletion pod is being deleted: wait for its end":                                    {state: at(deleting).pod(9, runs, deletedAgo(1)), want: stepDone, after: 9 * time.Second},
 		"deletion pod failed, nothing reported: wait for its node":                           {state: at(deleting).pod(9, ended(failed, 1)), want: stepDone, after: 5 * time.Second},
 		"deletion pod removed by force: record the failure":                                  {state: at(deleting).with(vanishedPod), want: stepRecordFailure},
-		"changed to Retain while the deletion pod runs: wait for the pod":                    {state: at(deleting).pod(9, runs).with(func(o *snapshot) { o.pv.Spec.PersistentVolumeReclaimPolicy = retainPolicy }), want: stepDone, after: 21 * time.Second},
-		"changed to Retain while the deletion pod cannot start: stop it":                     {state: at(deleting).pod(9, pulls).with(func(o *snapshot) { o.pv.Spec.PersistentVolumeReclaimPolicy = retainPolicy }), want: stepStopPod},
-		"changed to Retain before the deletion pod is created: align":                        {state: at(deleting).with(func(o *snapshot) { o.pv.Spec.PersistentVolumeReclaimPolicy = retainPolicy }), want: stepAlign},
-		"bound again before the deletion pod is created: mark ready":                         {state: at(deleting).with(func(o *snapshot) { o.pv.Status.Phase = corev1.VolumeBound }), want: stepMarkReady},
-		"pod runs that was reported as not started: report that it runs": {state: at(creating).pod(60, runs).with(func(o *snapshot) {
+		"changed to Retain while the deletion pod runs: wait for the pod":                    {state: at(deleting).pod(9, runs).with(func(o *observation) { o.pv.Spec.PersistentVolumeReclaimPolicy = retainPolicy }), want: stepDone, after: 21 * time.Second},
+		"changed to Retain while the deletion pod cannot start: stop it":                     {state: at(deleting).pod(9, pulls).with(func(o *observation) { o.pv.Spec.PersistentVolumeReclaimPolicy = retainPolicy }), want: stepStopPod},
+		"changed to Retain before the deletion pod is created: align":                        {state: at(deleting).with(func(o *observation) { o.pv.Spec.PersistentVolumeReclaimPolicy = retainPolicy }), want: stepAlign},
+		"bound again before the deletion pod is created: mark ready":                         {state: at(deleting).with(func(o *observation) { o.pv.Status.Phase = corev1.VolumeBound }), want: stepMarkReady},
+		"pod runs that was reported as not started: report that it runs": {state: at(creating).pod(60, runs).with(func(o *observation) {
 			o.volume.Status.Conditions = []metav1.Condition{{Type: pavv1.VolumeProvisioned, Status: metav1.ConditionFalse, Reason: "PodNotStarted"}}
 		}), want: stepWait, message: "pod pav-pods/pod is creating the volume", after: 9 * time.Minute},
-		"bound again while the deletion pod runs: wait for the pod": {state: at(deleting).pod(9, runs).with(func(o *snapshot) { o.pv.Status.Phase = corev1.VolumeBound }), want: stepDone, after: 21 * time.Second},
+		"bound again while the deletion pod runs: wait for the pod": {state: at(deleting).pod(9, runs).with(func(o *observation) { o.pv.Status.Phase = corev1.VolumeBound }), want: stepDone, after: 21 * time.Second},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -275,13 +275,13 @@ func TestDecideAfterFailures(t *testing.T) {
 		s.o.volume.Status.DeletionFailure.PodName = "delete-1"
 		return s
 	}
-	edited := func(o *snapshot) { o.provisioner.Generation++ }
-	isInfeasible := func(o *snapshot) {
+	edited := func(o *observation) { o.provisioner.Generation++ }
+	isInfeasible := func(o *observation) {
 		o.volume.Generation, o.volume.Status.AttemptGeneration = 5, 5
 		o.volume.Status.Failure.Reason = pavv1.FailureInfeasible
 	}
-	claimChanged := func(o *snapshot) { o.volume.Generation++ }
-	made := recorded().with(func(o *snapshot) { o.volume.Status.Plan = &pavv1.VolumePlan{} })
+	claimChanged := func(o *observation) { o.volume.Generation++ }
+	made := recorded().with(func(o *observation) { o.volume.Status.Plan = &pavv1.VolumePlan{} })
 	tests := map[string]struct {
 		state *state
 		want  step
@@ -295,47 +295,47 @@ func TestDecideAfterFailures(t *testing.T) {
 		"infeasible, definition edited: begin at once":                       {state: failedAt(1, "create", 0).with(isInfeasible).with(edited), want: stepBegin},
 		"infeasible, claim changed: begin after the usual delay":             {state: failedAt(4, "create", 8).with(isInfeasible).with(claimChanged), want: stepBegin},
 		"infeasible, claim changes all the time: wait for the usual delay":   {state: failedAt(4, "create", 3).with(isInfeasible).with(claimChanged), want: stepDone, after: 5 * time.Second},
-		"infeasible, another node selected: begin there":                     {state: failedAt(1, "validate", 3).with(isInfeasible).with(selected).with(func(o *snapshot) { o.selectedNode = "n2" }), want: stepBegin},
+		"infeasible, another node selected: begin there":                     {state: failedAt(1, "validate", 3).with(isInfeasible).with(selected).with(func(o *observation) { o.selectedNode = "n2" }), want: stepBegin},
 		"infeasible, validation of the node selected: wait ten minutes":      {state: failedAt(1, "validate", 0).with(isInfeasible).with(selected), want: stepDone, after: 10 * time.Minute},
 		"failed, claim changed: wait as before":                              {state: failedAt(4, "create", 3).with(claimChanged), want: stepDone, after: 5 * time.Second},
 		"clock set back: wait no longer than the delay":                      {state: failedAt(4, "create", -3600), want: stepDone, after: 8 * time.Second},
-		"node returned to the scheduler and selected again: begin":           {state: failedAt(1, "create", 3).with(func(o *snapshot) { o.selectedNode = "n1" }), want: stepBegin},
+		"node returned to the scheduler and selected again: begin":           {state: failedAt(1, "create", 3).with(func(o *observation) { o.selectedNode = "n1" }), want: stepBegin},
 		"delay over: begin":                                                  {state: failedAt(4, "create", 8), want: stepBegin},
 		"definition edited after a failure: begin at once":                   {state: failedAt(400, "create", 0).with(edited), want: stepBegin},
-		"provisioner replaced after a failure: begin at once":                {state: failedAt(400, "create", 0).with(func(o *snapshot) { o.provisioner.UID = "p2" }), want: stepBegin},
+		"provisioner replaced after a failure: begin at once":                {state: failedAt(400, "create", 0).with(func(o *observation) { o.provisioner.UID = "p2" }), want: stepBegin},
 		"claim gone after a failure: delete the PavVolume":                   {state: failedAt(4, "create", 8).with(unclaimed), want: stepForget},
-		"StorageClass replaced after a failure: delete the PavVolume":        {state: failedAt(4, "create", 0).with(func(o *snapshot) { o.classReplaced = true }), want: stepForget},
-		"StorageClass replaced before a failure: begin":                      {state: fresh().with(func(o *snapshot) { o.classReplaced = true }), want: stepBegin},
+		"StorageClass replaced after a failure: delete the PavVolume":        {state: failedAt(4, "create", 0).with(func(o *observation) { o.classReplaced = true }), want: stepForget},
+		"StorageClass replaced before a failure: begin":                      {state: fresh().with(func(o *observation) { o.classReplaced = true }), want: stepBegin},
 		"creation failed on the selected node: return the node":              {state: failedAt(1, "create", 0).with(selected), want: stepReturnNode},
 		"validation failed: keep the node, and wait":                         {state: failedAt(1, "validate", 0).with(selected), want: stepDone, after: time.Second},
-		"node returned, none selected: wait":                                 {state: failedAt(1, "create", 0).with(selected).with(func(o *snapshot) { o.selectedNode, o.waitsForNode = "", true }), want: stepDone},
-		"another node selected after the failure: begin there":               {state: failedAt(1, "create", 3).with(selected).with(func(o *snapshot) { o.selectedNode = "n2" }), want: stepBegin},
+		"node returned, none selected: wait":                                 {state: failedAt(1, "create", 0).with(selected).with(func(o *observation) { o.selectedNode, o.waitsForNode = "", true }), want: stepDone},
+		"another node selected after the failure: begin there":               {state: failedAt(1, "create", 3).with(selected).with(func(o *observation) { o.selectedNode = "n2" }), want: stepBegin},
 		"created, claim gone: revert":                                        {state: made.with(unclaimed), want: stepRevert},
 		"deletion pod has run, PersistentVolume bound: revert again":         {state: deletionRan().with(pvIs(corev1.VolumeBound)), want: stepDelete},
 		"deletion pod has run, PersistentVolume bound, staged: wait":         {state: deletionRan().with(pvIs(corev1.VolumeBound)).with(heldBy(holder("PavStage", "s1", ""))), want: stepWait},
 		"reverting, no deletion pod yet: record one":                         {state: deletionFailed(pavv1.StepReverting, 0, 99), want: stepDelete},
 		"reverting failed three times: wait four seconds":                    {state: deletionFailed(pavv1.StepReverting, 3, 1), want: stepDone, after: 3 * time.Second},
 		"reverting failed, definition edited: record a deletion pod at once": {state: deletionFailed(pavv1.StepReverting, 9, 1).with(edited), want: stepDelete},
-		"reverting, definition without deletion pod: reverted":               {state: deletionFailed(pavv1.StepReverting, 9, 1).with(func(o *snapshot) { o.provisioner.Spec.VolumeDeletion = nil }), want: stepReverted},
-		"reverting, provisioner gone: wait":                                  {state: deletionFailed(pavv1.StepReverting, 1, 99).with(func(o *snapshot) { o.provisioner = nil }), want: stepWait},
-		"reverting, provisioner being deleted: record a deletion pod":        {state: deletionFailed(pavv1.StepReverting, 1, 99).with(func(o *snapshot) { o.provisioner.DeletionTimestamp = new(metav1.Now()) }), want: stepDelete},
+		"reverting, definition without deletion pod: reverted":               {state: deletionFailed(pavv1.StepReverting, 9, 1).with(func(o *observation) { o.provisioner.Spec.VolumeDeletion = nil }), want: stepReverted},
+		"reverting, provisioner gone: wait":                                  {state: deletionFailed(pavv1.StepReverting, 1, 99).with(func(o *observation) { o.provisioner = nil }), want: stepWait},
+		"reverting, provisioner being deleted: record a deletion pod":        {state: deletionFailed(pavv1.StepReverting, 1, 99).with(func(o *observation) { o.provisioner.DeletionTimestamp = new(metav1.Now()) }), want: stepDelete},
 		"deletion failed twice: wait two seconds":                            {state: deletionFailed(pavv1.StepDeleting, 2, 0), want: stepDone, after: 2 * time.Second},
 		"deletion failed, delay over: record a deletion pod":                 {state: deletionFailed(pavv1.StepDeleting, 2, 2), want: stepDelete},
 		"deletion failed, definition edited: record a deletion pod at once":  {state: deletionFailed(pavv1.StepDeleting, 9, 0).with(edited), want: stepDelete},
-		"deletion failed, staged since: wait":                                {state: deletionFailed(pavv1.StepDeleting, 2, 2).with(func(o *snapshot) { o.others = stagedOn("n1") }), want: stepWait},
-		"changed to Retain between two deletion pods: align":                 {state: deletionFailed(pavv1.StepDeleting, 2, 2).with(func(o *snapshot) { o.pv.Spec.PersistentVolumeReclaimPolicy = retainPolicy }), want: stepAlign},
-		"storage deleted: delete the PersistentVolume": {state: deletionFailed(pavv1.StepDeleted, 0, 0).with(func(o *snapshot) {
+		"deletion failed, staged since: wait":                                {state: deletionFailed(pavv1.StepDeleting, 2, 2).with(func(o *observation) { o.others = stagedOn("n1") }), want: stepWait},
+		"changed to Retain between two deletion pods: align":                 {state: deletionFailed(pavv1.StepDeleting, 2, 2).with(func(o *observation) { o.pv.Spec.PersistentVolumeReclaimPolicy = retainPolicy }), want: stepAlign},
+		"storage deleted: delete the PersistentVolume": {state: deletionFailed(pavv1.StepDeleted, 0, 0).with(func(o *observation) {
 			o.pv = in("Deleting", "Released", deletePolicy).o.pv
 			o.volume.Status.Phase = "Deleting"
 			o.volume.Status.Handle = "h"
 		}), want: stepDeletePV},
-		"storage deleted, policy Retain: delete the PersistentVolume": {state: deletionFailed(pavv1.StepDeleted, 0, 0).with(func(o *snapshot) {
+		"storage deleted, policy Retain: delete the PersistentVolume": {state: deletionFailed(pavv1.StepDeleted, 0, 0).with(func(o *observation) {
 			o.pv = in("Deleting", "Released", retainPolicy).o.pv
 			o.volume.Status.Phase = "Deleting"
 			o.volume.Status.Handle = "h"
 		}), want: stepDeletePV},
-		"storage and PersistentVolume deleted: delete the PavVolume":                   {state: deletionFailed(pavv1.StepDeleted, 0, 0).with(func(o *snapshot) { o.volume.Status.Phase = "Deleting" }), want: stepForget},
-		"storage and PersistentVolume deleted, provisioner gone: delete the PavVolume": {state: deletionFailed(pavv1.StepDeleted, 0, 0).with(func(o *snapshot) { o.provisioner = nil; o.volume.Status.Phase = "Deleting" }), want: stepForget},
+		"storage and PersistentVolume deleted: delete the PavVolume":                   {state: deletionFailed(pavv1.StepDeleted, 0, 0).with(func(o *observation) { o.volume.Status.Phase = "Deleting" }), want: stepForget},
+		"storage and PersistentVolume deleted, provisioner gone: delete the PavVolume": {state: deletionFailed(pavv1.StepDeleted, 0, 0).with(func(o *observation) { o.provisioner = nil; o.volume.Status.Phase = "Deleting" }), want: stepForget},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 
 // align makes reclaim policy and finalizers agree. Each object has its own write; where the second
 // fails, the next pass makes it.
-func (r *Reconciler) align(ctx context.Context, o snapshot, _ decision) error {
+func (r *Reconciler) align(ctx context.Context, o observation, _ decision) error {
 	c := alignment(o)
 	if o.deleting() || c.policy == corev1.PersistentVolumeReclaimDelete {
 		// This write may remove the record, and with it the reclaim policy; or it may replace an administrator's Retain by the
@@ -83,16 +83,16 @@ func (r *Reconciler) patch(ctx context.Context, before, after client.Object) err
 }
 
 // markDeleting records that the storage will be deleted, before any deletion pod runs.
-func (r *Reconciler) markDeleting(ctx context.Context, o snapshot, d decision) error {
+func (r *Reconciler) markDeleting(ctx context.Context, o observation, d decision) error {
 	return r.markPhase(ctx, o, d, pavv1.VolumeDeleting)
 }
 
 // retain records that the storage now belongs to the administrator.
-func (r *Reconciler) retain(ctx context.Context, o snapshot, d decision) error {
+func (r *Reconciler) retain(ctx context.Context, o observation, d decision) error {
 	return r.markPhase(ctx, o, d, pavv1.VolumeRetained)
 }
 
-func (r *Reconciler) markPhase(ctx context.Context, o snapshot, d decision, phase pavv1.VolumePhase) error {
+func (r *Reconciler) markPhase(ctx context.Context, o observation, d decision, phase pavv1.VolumePhase) error {
 	if err := r.checkOver(ctx, o, d); err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func clearAttempts(status *pavv1.PavVolumeStatus) {
 
 // revert begins to revert a creation that failed, or whose claim is gone. It records the handle of the storage, which no
 // other object uses or can get from then on.
-func (r *Reconciler) revert(ctx context.Context, o snapshot, d decision) error {
+func (r *Reconciler) revert(ctx context.Context, o observation, d decision) error {
 	if err := r.confirm(ctx, o, d); err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (r *Reconciler) revert(ctx context.Context, o snapshot, d decision) error {
 }
 
 // markReverted records that no storage of the volume is left, or ever was.
-func (r *Reconciler) markReverted(ctx context.Context, o snapshot, d decision) error {
+func (r *Reconciler) markReverted(ctx context.Context, o observation, d decision) error {
 	// A PersistentVolume that was written meanwhile is deleted first. Without a pod, the definition must still have no
 	// deletion pod.
 	if err := r.confirm(ctx, o, d); err != nil {
@@ -163,7 +163,7 @@ func (r *Reconciler) markReverted(ctx context.Context, o snapshot, d decision) e
 }
 
 // delete records a deletion pod, from the current definition, and that the storage will be deleted.
-func (r *Reconciler) delete(ctx context.Context, o snapshot, d decision) error {
+func (r *Reconciler) delete(ctx context.Context, o observation, d decision) error {
 	step := pavv1.StepReverting
 	if !o.pending() {
 		step = pavv1.StepDeleting
@@ -193,7 +193,7 @@ func (r *Reconciler) delete(ctx context.Context, o snapshot, d decision) error {
 }
 
 // checkDeletable asks the API server whether the storage may be deleted, or its creation reverted.
-func (r *Reconciler) checkDeletable(ctx context.Context, o snapshot, d decision) error {
+func (r *Reconciler) checkDeletable(ctx context.Context, o observation, d decision) error {
 	live, err := r.confirmed(ctx, o, d)
 	if err != nil {
 		return err
@@ -203,7 +203,7 @@ func (r *Reconciler) checkDeletable(ctx context.Context, o snapshot, d decision)
 
 // markDeleted records that the deletion pod has succeeded, or that there is none. Only objects are left, for which neither
 // the definition nor the reclaim policy matters any more.
-func (r *Reconciler) markDeleted(ctx context.Context, o snapshot, d decision) error {
+func (r *Reconciler) markDeleted(ctx context.Context, o observation, d decision) error {
 	if o.volume.Status.Pod == nil {
 		live, err := r.confirmed(ctx, o, d)
 		if err != nil {
@@ -230,7 +230,7 @@ func (r *Reconciler) markDeleted(ctx context.Context, o snapshot, d decision) er
 // agent is killed between the two, no PersistentVolume is left that looks usable.
 //
 // Protocol: "Only after the storage asset was successfully deleted, it MUST delete the PV object in Kubernetes."
-func (r *Reconciler) deletePV(ctx context.Context, o snapshot, _ decision) error {
+func (r *Reconciler) deletePV(ctx context.Context, o observation, _ decision) error {
 	if o.pv.DeletionTimestamp == nil {
 		if err := r.checkStill(ctx, o); err != nil {
 			return err
@@ -254,7 +254,7 @@ func (r *Reconciler) releasePV(ctx context.Context, pv *corev1.PersistentVolume)
 
 // checkStill asks the API server whether the volume is still staged, unless its deletion pod has succeeded: that was asked
 // before the pod ran.
-func (r *Reconciler) checkStill(ctx context.Context, o snapshot) error {
+func (r *Reconciler) checkStill(ctx context.Context, o observation) error {
 	if o.volume.Status.Step == pavv1.StepDeleted {
 		return nil
 	}
@@ -268,7 +268,7 @@ func exactly(object client.Object) client.Preconditions {
 
 // forget deletes the PavVolume, which is all that PaV knows of the volume. So the API server is asked, not the cache,
 // whether it is not needed any more.
-func (r *Reconciler) forget(ctx context.Context, o snapshot, d decision) error {
+func (r *Reconciler) forget(ctx context.Context, o observation, d decision) error {
 	live, err := r.confirmed(ctx, o, d)
 	if err != nil {
 		return err

@@ -26,7 +26,7 @@ import (
 func TestForget_SaysOnceThatAVolumeIsDeleted(t *testing.T) {
 	for name, deleting := range map[string]bool{"the claim was deleted": false, "the PavVolume was deleted": true} {
 		t.Run(name, func(t *testing.T) {
-			o := recorded().with(func(o *snapshot) { o.claim = claimGone }).o
+			o := recorded().with(func(o *observation) { o.claim = claimGone }).o
 			if deleting {
 				o.volume.DeletionTimestamp = &metav1.Time{Time: noon}
 			}

@@ -13,7 +13,7 @@ import (
 )
 
 // expand begins an attempt to expand the volume: the capacity that it is to have is recorded before any effect.
-func (r *Reconciler) expand(ctx context.Context, o snapshot, d decision) error {
+func (r *Reconciler) expand(ctx context.Context, o observation, d decision) error {
 	live, err := r.confirmed(ctx, o, d)
 	if err != nil {
 		return err
@@ -52,7 +52,7 @@ func (r *Reconciler) expand(ctx context.Context, o snapshot, d decision) error {
 
 // hold records that the volume is to grow while no node has it staged. A node writes its PavStage first and then looks for this
 // record; it is written before anyone looks for PavStages. So of a node and an expansion, at least one sees the other.
-func (r *Reconciler) hold(ctx context.Context, o snapshot, d decision) error {
+func (r *Reconciler) hold(ctx context.Context, o observation, d decision) error {
 	if err := r.confirm(ctx, o, d); err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func setCapacity(e *pavv1.VolumeExpansionRecord, planned *podplan.Expansion) {
 }
 
 // expanding records an attempt to reach a capacity.
-func expanding(o snapshot, target resource.Quantity) change {
+func expanding(o observation, target resource.Quantity) change {
 	return func(status *pavv1.PavVolumeStatus) {
 		next := &pavv1.VolumeExpansionRecord{Target: target, ChangeAttempt: pavv1.ChangeAttempt{Attempt: 1}}
 		if e := status.Expansion; e != nil {
@@ -88,7 +88,7 @@ func expanding(o snapshot, target resource.Quantity) change {
 }
 
 // recordedExpansion evaluates the template of the recorded expansion pod again.
-func (i *intent) recordedExpansion(ctx context.Context, r *Reconciler, o snapshot) error {
+func (i *intent) recordedExpansion(ctx context.Context, r *Reconciler, o observation) error {
 	request, err := r.changeRequest(ctx, o)
 	if err != nil {
 		return err
@@ -111,7 +111,7 @@ func (i *intent) recordedExpansion(ctx context.Context, r *Reconciler, o snapsho
 }
 
 // recordExpanded records the capacity that the volume has after its expansion pod has succeeded.
-func (r *Reconciler) recordExpanded(ctx context.Context, o snapshot) error {
+func (r *Reconciler) recordExpanded(ctx context.Context, o observation) error {
 	e := o.expansion()
 	if e == nil { // someone has removed it
 		return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) { clearChange(status, pavv1.WorkflowExpansion) })
@@ -138,7 +138,7 @@ func (r *Reconciler) recordExpanded(ctx context.Context, o snapshot) error {
 }
 
 // grown records that the volume has the capacity, in bytes.
-func (r *Reconciler) grown(ctx context.Context, o snapshot, begin change, capacity int64) error {
+func (r *Reconciler) grown(ctx context.Context, o observation, begin change, capacity int64) error {
 	if err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 		begin(status)
 		if has := status.Capacity; has == nil || has.Value() < capacity { // it never shrinks

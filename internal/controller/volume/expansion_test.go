@@ -20,8 +20,8 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// expander returns a reconciler with the objects of a snapshot. The snapshot's PavVolume is the one of the API server.
-func expander(t *testing.T, o *snapshot) *Reconciler {
+// expander returns a reconciler with the objects of an observation. The snapshot's PavVolume is the one of the API server.
+func expander(t *testing.T, o *observation) *Reconciler {
 	t.Helper()
 	o.volume.Spec.StorageClass.Raw, o.volume.Spec.Claim.Raw = []byte(`{"metadata": {"name": "fast"}}`), []byte(`{}`)
 	objects := []client.Object{o.volume, o.provisioner}
@@ -63,13 +63,13 @@ func TestGrown_NeverLowersTheCapacity(t *testing.T) {
 // The PersistentVolume of a volume that has grown was released before the new capacity was written to it.
 func TestMarkReady_KeepsWhatTheVolumeHasGrownTo(t *testing.T) {
 	for name, test := range map[string]struct {
-		change func(*snapshot)
+		change func(*observation)
 		want   string
 	}{
-		"retained, and bound again":      {change: func(o *snapshot) { o.volume.Status.Phase = pavv1.VolumeRetained }, want: "2Gi"},
-		"a record that was restored":     {change: func(o *snapshot) { o.volume.Status.RecordUID = "another" }, want: "1Gi"},
-		"a volume that never was in use": {change: func(o *snapshot) { o.volume.Status.Phase = pavv1.VolumePending }, want: "1Gi"},
-		"a PersistentVolume of more size": {change: func(o *snapshot) {
+		"retained, and bound again":      {change: func(o *observation) { o.volume.Status.Phase = pavv1.VolumeRetained }, want: "2Gi"},
+		"a record that was restored":     {change: func(o *observation) { o.volume.Status.RecordUID = "another" }, want: "1Gi"},
+		"a volume that never was in use": {change: func(o *observation) { o.volume.Status.Phase = pavv1.VolumePending }, want: "1Gi"},
+		"a PersistentVolume of more size": {change: func(o *observation) {
 			o.volume.Status.Phase = pavv1.VolumeRetained
 			o.pv.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("3Gi")
 		}, want: "3Gi"},
@@ -88,7 +88,7 @@ func TestMarkReady_KeepsWhatTheVolumeHasGrownTo(t *testing.T) {
 }
 
 func TestFailExpansion_RecordsWhatIsNotKnown(t *testing.T) {
-	unknown := func(o *snapshot) { o.volume.Status.Expansion.Uncertain = true }
+	unknown := func(o *observation) { o.volume.Status.Expansion.Uncertain = true }
 	podless := &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowExpansion, Reason: pavv1.FailureQuotaExceeded}
 	for name, test := range map[string]struct {
 		state   *state
@@ -102,7 +102,7 @@ func TestFailExpansion_RecordsWhatIsNotKnown(t *testing.T) {
 		"no other pod could be created":                         {state: growing(), failure: podless, want: false},
 		"no other pod could be created, and one is gone":        {state: growing().with(unknown), failure: podless, want: true},
 		"the pod wrote a capacity that is too small, and ended": {state: growing().pod(9, ended(corev1.PodSucceeded, 1), reported), failure: &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowExpansion, PodName: "pod", Reason: pavv1.FailureOutputInvalid}, want: false},
-		"someone has removed the record":                        {state: growing().with(vanishedPod).with(func(o *snapshot) { o.volume.Status.Expansion = nil }), want: false},
+		"someone has removed the record":                        {state: growing().with(vanishedPod).with(func(o *observation) { o.volume.Status.Expansion = nil }), want: false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := test.state.o
@@ -134,7 +134,7 @@ func TestRunPod_OfAnExpansion_RecordsTheCapacityOfItsDefinition(t *testing.T) {
 		"a capacity":       {defined: field(`"3Gi"`), want: "3Gi"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := growing().with(func(o *snapshot) {
+			o := growing().with(func(o *observation) {
 				o.volume.Status.Expansion.Capacity = test.recorded
 				o.provisioner.Spec.VolumeExpansion = &pavv1.VolumeExpansion{Capacity: test.defined, PodTemplate: field(`{"spec": {"containers": [{"name": "main", "image": "none"}]}}`)}
 			}).o

@@ -91,7 +91,7 @@ var tells = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 }}
 
 // gatherFinders looks up the creation pods that may still name the storage that the volume has deleted.
-func (r *Reconciler) gatherFinders(ctx context.Context, o *snapshot) error {
+func (r *Reconciler) gatherFinders(ctx context.Context, o *observation) error {
 	if o.volume.Status.FormerHandle == "" || o.volume.Status.Step == pavv1.StepDeleted && o.ownPV() != nil {
 		return nil // the PersistentVolume is deleted first, and nothing waits for this
 	}
@@ -135,13 +135,13 @@ func (r *Reconciler) handleKnown(ctx context.Context, m reconcile.Making) (bool,
 
 // holdsAnother reports whether the volume still keeps the handle of other storage than the current deletion pod has
 // deleted. It can keep only one.
-func (o snapshot) holdsAnother() bool {
+func (o observation) holdsAnother() bool {
 	return len(o.finders) > 0 && o.volume.Status.FormerHandle != o.volume.Status.Handle
 }
 
 // forget decides about a volume of which only the record is left; the condition reports what it waits for.
-func forget(condition string) func(snapshot) decision {
-	return func(o snapshot) decision {
+func forget(condition string) func(observation) decision {
+	return func(o observation) decision {
 		if len(o.finders) == 0 {
 			return decision{step: stepForget}
 		}
@@ -152,13 +152,13 @@ func forget(condition string) func(snapshot) decision {
 }
 
 // holding decides about a volume whose record is kept only for the handle of deleted storage.
-func holding(o snapshot, condition string) decision {
+func holding(o observation, condition string) decision {
 	return waiting(condition, "HandleHeld", fmt.Sprintf("the storage with the handle %q is deleted; this record is kept until the handle of PavVolume %q is known, as its creation pod may have found that storage",
 		o.volume.Status.FormerHandle, o.finders[0]), false)
 }
 
 // release releases the handle of deleted storage, which no creation pod can have found any more.
-func (r *Reconciler) release(ctx context.Context, o snapshot, _ decision) error {
+func (r *Reconciler) release(ctx context.Context, o observation, _ decision) error {
 	if err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) { status.FormerHandle = "" }); err != nil {
 		return err
 	}

@@ -17,8 +17,8 @@ import (
 )
 
 // formerly records the former handle "h0", and the volumes whose creation pods may have found that storage.
-func formerly(finders ...string) func(*snapshot) {
-	return func(o *snapshot) { o.volume.Status.FormerHandle, o.finders = "h0", finders }
+func formerly(finders ...string) func(*observation) {
+	return func(o *observation) { o.volume.Status.FormerHandle, o.finders = "h0", finders }
 }
 
 // The handle of deleted storage is kept until no creation pod can report it any more.
@@ -27,7 +27,7 @@ func TestDecide_HandleOfDeletedStorage(t *testing.T) {
 		return without(pavv1.VolumeDeleting, deletePolicy).with(deletedStorage).with(formerly(finders...))
 	}
 	idle := func() *state {
-		return fresh().with(func(o *snapshot) { o.volume.Status.Phase = pavv1.VolumePending })
+		return fresh().with(func(o *observation) { o.volume.Status.Phase = pavv1.VolumePending })
 	}
 	reverting := func() *state { return at(pavv1.StepReverting).with(planned17) }
 	succeeded := ended(corev1.PodSucceeded, 1)
@@ -45,7 +45,7 @@ func TestDecide_HandleOfDeletedStorage(t *testing.T) {
 		"reverted, finders, created without a pod, claim gone: keep the PavVolume": {state: recorded().with(unclaimed).with(formerly("b")), want: stepWait, message: `the handle "h0"`},
 		"former handle, no finders left: release it":                               {state: idle().with(formerly()), want: stepRelease},
 		"former handle, no finders left, volume bound: release it":                 {state: in(pavv1.VolumeReady, corev1.VolumeBound, deletePolicy).with(formerly()), want: stepRelease},
-		"former handle is the one that is reverted: reverted":                      {state: reverting().pod(9, succeeded).with(formerly("b")).with(func(o *snapshot) { o.volume.Status.Handle = "h0" }), want: stepReverted},
+		"former handle is the one that is reverted: reverted":                      {state: reverting().pod(9, succeeded).with(formerly("b")).with(func(o *observation) { o.volume.Status.Handle = "h0" }), want: stepReverted},
 		"former handle is another one: keep it until it is released":               {state: reverting().pod(9, succeeded).with(formerly("b")), want: stepWait, message: `the handle "h0"`},
 		"former handle is another one, deletion pod runs: wait for the pod":        {state: reverting().pod(9, runs).with(formerly("b")), want: stepDone},
 	}

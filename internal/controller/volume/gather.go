@@ -21,8 +21,8 @@ import (
 )
 
 // gather reads from the cache what the decision depends on.
-func (r *Reconciler) gather(ctx context.Context, volume *pavv1.PavVolume) (snapshot, error) {
-	o := snapshot{volume: volume, now: r.Now(), contended: r.slots.Contended(volume.Spec.Provisioner), dropsSizes: r.dropsSizes.Load(), dropsAttributes: r.dropsAttributes.Load()}
+func (r *Reconciler) gather(ctx context.Context, volume *pavv1.PavVolume) (observation, error) {
+	o := observation{volume: volume, now: r.Now(), contended: r.slots.Contended(volume.Spec.Provisioner), dropsSizes: r.dropsSizes.Load(), dropsAttributes: r.dropsAttributes.Load()}
 	o.retry = pavv1.RetryRequested(volume, volume.Status.LastHandledRetry, o.now)
 	if err := r.gatherObjects(ctx, r.Client, &o); err != nil {
 		return o, err
@@ -52,7 +52,7 @@ func (r *Reconciler) gather(ctx context.Context, volume *pavv1.PavVolume) (snaps
 
 // checkVanished asks the API server whether a pod that the cache does not have is gone. The watches of pods and of
 // PavVolumes are not ordered, so a pod may be recorded before the cache has it.
-func (r *Reconciler) checkVanished(ctx context.Context, o snapshot) error {
+func (r *Reconciler) checkVanished(ctx context.Context, o observation) error {
 	for _, a := range []attempt.Attempt{o.attempt(), o.creation()} {
 		if a.Progress() != attempt.Vanished {
 			continue
@@ -65,7 +65,7 @@ func (r *Reconciler) checkVanished(ctx context.Context, o snapshot) error {
 }
 
 // gatherObjects reads the objects that decide whether the volume is still wanted.
-func (r *Reconciler) gatherObjects(ctx context.Context, reader client.Reader, o *snapshot) error {
+func (r *Reconciler) gatherObjects(ctx context.Context, reader client.Reader, o *observation) error {
 	volume := o.volume
 	var err error
 	if o.attributes, err = podplan.Attributes(volume); err != nil {
@@ -93,10 +93,10 @@ func (r *Reconciler) gatherObjects(ctx context.Context, reader client.Reader, o 
 
 // lacksPV reports whether the PersistentVolume of a volume is gone although its storage is not deleted: someone has removed it
 // by force. A claim may still use it: the one that it was made for, or another one, to which a volume populator gave it.
-func (o snapshot) lacksPV() bool { return o.pv == nil && !o.pending() && !o.storageDeleted() }
+func (o observation) lacksPV() bool { return o.pv == nil && !o.pending() && !o.storageDeleted() }
 
 // gatherUsers looks for claims that use a volume without a PersistentVolume.
-func (r *Reconciler) gatherUsers(ctx context.Context, o *snapshot) error {
+func (r *Reconciler) gatherUsers(ctx context.Context, o *observation) error {
 	if !o.lacksPV() {
 		return nil
 	}
@@ -109,7 +109,7 @@ func (r *Reconciler) gatherUsers(ctx context.Context, o *snapshot) error {
 }
 
 // confirmUsers is gatherUsers with the claims that the API server has. It has no index of them.
-func (r *Reconciler) confirmUsers(ctx context.Context, o *snapshot) error {
+func (r *Reconciler) confirmUsers(ctx context.Context, o *observation) error {
 	if !o.lacksPV() {
 		return nil
 	}
@@ -121,7 +121,7 @@ func (r *Reconciler) confirmUsers(ctx context.Context, o *snapshot) error {
 
 // addUsers records whether one of the claims uses the volume. Any tenant can write a claim that names it; only Kubernetes
 // writes that it was bound.
-func (o *snapshot) addUsers(claims *corev1.PersistentVolumeClaimList) {
+func (o *observation) addUsers(claims *corev1.PersistentVolumeClaimList) {
 	for i := range claims.Items {
 		claim := &claims.Items[i]
 		wasBound := claim.Status.Phase == corev1.ClaimBound || claim.Status.Phase == corev1.ClaimLost
@@ -132,7 +132,7 @@ func (o *snapshot) addUsers(claims *corev1.PersistentVolumeClaimList) {
 }
 
 // gatherClass reads from the StorageClass when and where the volume is created.
-func (r *Reconciler) gatherClass(ctx context.Context, claim *corev1.PersistentVolumeClaim, o *snapshot) error {
+func (r *Reconciler) gatherClass(ctx context.Context, claim *corev1.PersistentVolumeClaim, o *observation) error {
 	recorded := &storagev1.StorageClass{}
 	if err := json.Unmarshal(o.volume.Spec.StorageClass.Raw, recorded); err != nil {
 		return fmt.Errorf("spec.storageClass of PavVolume %q: %w", o.volume.Name, err)
@@ -148,7 +148,7 @@ func (r *Reconciler) gatherClass(ctx context.Context, claim *corev1.PersistentVo
 
 // gatherPods looks up the pods of the volume, and those of an earlier PavVolume of its name. The error is
 // reconcile.ErrStale if the cache shows a PavVolume that is older than its pods.
-func (r *Reconciler) gatherPods(ctx context.Context, o *snapshot) error {
+func (r *Reconciler) gatherPods(ctx context.Context, o *observation) error {
 	pods, err := r.podsOf(ctx, o.volume.Name)
 	if err != nil {
 		return err
@@ -177,13 +177,13 @@ func (r *Reconciler) podsOf(ctx context.Context, volume string) ([]corev1.Pod, e
 
 // confirm decides again with the objects that the API server has, before a step that cannot be undone. If that gives
 // another step, the cache is behind, and the error is reconcile.ErrStale.
-func (r *Reconciler) confirm(ctx context.Context, o snapshot, d decision) error {
+func (r *Reconciler) confirm(ctx context.Context, o observation, d decision) error {
 	_, err := r.confirmed(ctx, o, d)
 	return err
 }
 
-// confirmed is confirm, and returns the snapshot with the objects that the API server has.
-func (r *Reconciler) confirmed(ctx context.Context, o snapshot, d decision) (snapshot, error) {
+// confirmed is confirm, and returns the observation with the objects that the API server has.
+func (r *Reconciler) confirmed(ctx context.Context, o observation, d decision) (observation, error) {
 	if err := r.gatherObjects(ctx, r.Live, &o); err != nil {
 		return o, err
 	}

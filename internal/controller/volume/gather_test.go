@@ -41,7 +41,7 @@ func TestConfirm_WithoutPersistentVolume_LooksForClaimsThatUseIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &Reconciler{Client: reconciletest.Client(t), Live: reconciletest.Client(t, append(test.live, fresh().o.provisioner)...)}
-			o := snapshot{volume: test.volume, now: noon, provisioner: fresh().o.provisioner, claim: claimGone}
+			o := observation{volume: test.volume, now: noon, provisioner: fresh().o.provisioner, claim: claimGone}
 			if err := r.confirm(t.Context(), o, decide(o)); !errors.Is(err, test.want) {
 				t.Errorf("got %v, want %v", err, test.want)
 			}

@@ -30,7 +30,7 @@ const (
 // identity returns the handle of the storage that the volume has or would have or, if the last attempt ended in a conflict,
 // the handle of that conflict. A deletion pod deletes only storage whose handle is known here: storage is identified by its
 // handle, and by nothing else.
-func (o snapshot) identity() (string, knowledge) {
+func (o observation) identity() (string, knowledge) {
 	status := &o.volume.Status
 	switch {
 	case status.Handle != "":
@@ -50,7 +50,7 @@ func (o snapshot) identity() (string, knowledge) {
 
 // creationOver reports whether a creation pod has ended, is gone, or has created /pav/ready, and it is not decided yet what
 // becomes of its storage.
-func (o snapshot) creationOver() bool {
+func (o observation) creationOver() bool {
 	switch o.volume.Status.Step {
 	case pavv1.StepCreating:
 		p := o.progress()
@@ -63,7 +63,7 @@ func (o snapshot) creationOver() bool {
 }
 
 // creationPod returns the creation pod of the storage that creationOver speaks of, or nil.
-func (o snapshot) creationPod() *corev1.Pod {
+func (o observation) creationPod() *corev1.Pod {
 	status := &o.volume.Status
 	if status.Step == pavv1.StepCreating {
 		return o.pod()
@@ -75,7 +75,7 @@ func (o snapshot) creationPod() *corev1.Pod {
 }
 
 // chosen returns the handle that the creation pod has chosen. If it cannot be read, or is invalid, it may mean any storage.
-func (o snapshot) chosen() (string, knowledge) {
+func (o observation) chosen() (string, knowledge) {
 	pod := o.creationPod()
 	if pod == nil {
 		return "", handleUnknown
@@ -110,7 +110,7 @@ func handleOf(result *workflow.Result, byDefault string) (string, knowledge) {
 }
 
 // awaited reports whether the result of a pod that is over is still needed.
-func (o snapshot) awaited(pod *corev1.Pod) bool {
+func (o observation) awaited(pod *corev1.Pod) bool {
 	if o.volume.Status.Step != pavv1.StepReverting || o.creationPod() != pod {
 		return false
 	}
@@ -119,7 +119,7 @@ func (o snapshot) awaited(pod *corev1.Pod) bool {
 }
 
 // gatherOthers looks up the other objects that use the volume's storage.
-func (r *Reconciler) gatherOthers(ctx context.Context, o *snapshot) error {
+func (r *Reconciler) gatherOthers(ctx context.Context, o *observation) error {
 	pod := o.creationPod()
 	if o.changing() {
 		pod = o.pod()
@@ -137,12 +137,12 @@ func (r *Reconciler) gatherOthers(ctx context.Context, o *snapshot) error {
 	return err
 }
 
-func (o snapshot) storage(handle string) reconcile.StorageKey {
+func (o observation) storage(handle string) reconcile.StorageKey {
 	return reconcile.StorageKey{Driver: o.volume.Spec.Provisioner, Handle: handle, Name: o.volume.Name}
 }
 
 // besides returns the holders of the storage of a handle without the volume itself.
-func (o snapshot) besides(handle string, holders []reconcile.Holder) []reconcile.Holder {
+func (o observation) besides(handle string, holders []reconcile.Holder) []reconcile.Holder {
 	unstageable := o.unstageable(handle, holders)
 	return slices.DeleteFunc(holders, func(h reconcile.Holder) bool {
 		return h.Kind == reconcile.KindStage && unstageable ||
@@ -153,7 +153,7 @@ func (o snapshot) besides(handle string, holders []reconcile.Holder) []reconcile
 // unstageable reports whether no node can have staged the storage of a handle. The default handle is the volume's name,
 // which contains the claim's UID, and no pod can use it before its PersistentVolume exists. PavStages are ignored then: an
 // attacker with the token of one node agent could write PavStages with any handle for that node, and so stop all provisioning.
-func (o snapshot) unstageable(handle string, holders []reconcile.Holder) bool {
+func (o observation) unstageable(handle string, holders []reconcile.Holder) bool {
 	return o.pending() && !o.wasBound && !o.unwanted() && o.claim != claimBound && handle == o.volume.Name && o.pv == nil &&
 		!slices.ContainsFunc(holders, func(h reconcile.Holder) bool { return h.Kind == reconcile.KindPV })
 }
@@ -161,7 +161,7 @@ func (o snapshot) unstageable(handle string, holders []reconcile.Holder) bool {
 // liveOthers is gatherOthers with the objects that the API server has, before a step that cannot be undone. If a
 // PersistentVolume has the name of the volume and the cache does not have it yet, the error is reconcile.ErrStale: it may be
 // the volume's own, and then so is the storage that others seem to use.
-func (r *Reconciler) liveOthers(ctx context.Context, o snapshot, handle string) ([]reconcile.Holder, error) {
+func (r *Reconciler) liveOthers(ctx context.Context, o observation, handle string) ([]reconcile.Holder, error) {
 	holders, err := r.holders.Holders(ctx, o.storage(handle))
 	if err == nil && o.pv == nil && slices.ContainsFunc(holders, func(h reconcile.Holder) bool { return h.Kind == reconcile.KindPV && h.Name == o.volume.Name }) {
 		return nil, reconcile.ErrStale
@@ -170,7 +170,7 @@ func (r *Reconciler) liveOthers(ctx context.Context, o snapshot, handle string) 
 }
 
 // checkAlone asks the API server whether no other object uses the volume's storage.
-func (r *Reconciler) checkAlone(ctx context.Context, o snapshot) error {
+func (r *Reconciler) checkAlone(ctx context.Context, o observation) error {
 	handle, _ := o.identity()
 	others, err := r.liveOthers(ctx, o, handle)
 	if err == nil && len(others) > 0 {
@@ -180,7 +180,7 @@ func (r *Reconciler) checkAlone(ctx context.Context, o snapshot) error {
 }
 
 // checkUnstaged asks the API server whether the volume is still staged: the cache alone is not enough to delete data.
-func (r *Reconciler) checkUnstaged(ctx context.Context, o snapshot) error {
+func (r *Reconciler) checkUnstaged(ctx context.Context, o observation) error {
 	handle, _ := o.identity()
 	others, err := r.liveOthers(ctx, o, handle)
 	if err == nil && len(reconcile.StagedOn(others)) > 0 {
@@ -191,7 +191,7 @@ func (r *Reconciler) checkUnstaged(ctx context.Context, o snapshot) error {
 
 // checkNewHolders reads the cache once more. After checkAlone, the template was evaluated and the pod was recorded, and an
 // administrator may have created a PersistentVolume of the storage since.
-func (r *Reconciler) checkNewHolders(ctx context.Context, o snapshot) error {
+func (r *Reconciler) checkNewHolders(ctx context.Context, o observation) error {
 	if err := r.gatherOthers(ctx, &o); err != nil {
 		return err
 	}

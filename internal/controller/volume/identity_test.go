@@ -30,9 +30,9 @@ func failedCreation(seconds int, changes ...func(*corev1.Pod)) *state {
 	return s
 }
 
-func nodeGone(o *snapshot) { o.nodeGone = true }
+func nodeGone(o *observation) { o.nodeGone = true }
 
-func planned17(o *snapshot) { o.volume.Status.Plan = &pavv1.VolumePlan{Handle: "17"} }
+func planned17(o *observation) { o.volume.Status.Plan = &pavv1.VolumePlan{Handle: "17"} }
 
 // neverMounted sets the final status that kubelet reports for a pod whose containers were waiting for its volumes.
 func neverMounted(pod *corev1.Pod) {
@@ -56,7 +56,7 @@ func collected(seconds int) func(*corev1.Pod) {
 }
 
 // unidentified removes the handle from a revert, as earlier versions recorded it.
-func unidentified(o *snapshot) { o.volume.Status.Handle = "" }
+func unidentified(o *observation) { o.volume.Status.Handle = "" }
 
 func TestIdentity(t *testing.T) {
 	const creating, succeeded, failed = pavv1.StepCreating, corev1.PodSucceeded, corev1.PodFailed
@@ -91,8 +91,8 @@ func TestIdentity(t *testing.T) {
 		"creation pod ended by the garbage collector, not reported for long: unknown": {state: at(creating).pod(999, collected(601)), never: true},
 		"no container status, node gone: unknown":                                     {state: at(creating).pod(99, func(p *corev1.Pod) { p.Status.Phase = failed }).with(nodeGone), never: true},
 		"reverting: the handle of the pod that failed":                                {state: failedCreation(9, says(`{"handle":"x"}`)), want: "x"},
-		"reverting: the recorded handle":                                              {state: failedCreation(9, says(`{"handle":"x"}`)).with(func(o *snapshot) { o.volume.Status.Handle = "y" }), want: "y"},
-		"reverting, failure of another workflow: unknown":                             {state: failedCreation(9, says(`{"handle":"x"}`)).with(func(o *snapshot) { o.volume.Status.Failure.Workflow = "validate" }), never: true},
+		"reverting: the recorded handle":                                              {state: failedCreation(9, says(`{"handle":"x"}`)).with(func(o *observation) { o.volume.Status.Handle = "y" }), want: "y"},
+		"reverting, failure of another workflow: unknown":                             {state: failedCreation(9, says(`{"handle":"x"}`)).with(func(o *observation) { o.volume.Status.Failure.Workflow = "validate" }), never: true},
 		"after a conflict: the handle of the conflict":                                {state: conflicted("x"), want: "x"},
 		"volume being deleted":                                                        {state: in(pavv1.VolumeDeleting, corev1.VolumeReleased, deletePolicy), want: "h"},
 		"record of an earlier version":                                                {state: at(pavv1.StepReverting).with(unidentified), never: true},
@@ -123,7 +123,7 @@ func conflicted(handle string) *state {
 }
 
 // failedLater lets an attempt after the conflict fail.
-func failedLater(o *snapshot) { o.volume.Status.Failure.Reason = pavv1.FailurePodFailed }
+func failedLater(o *observation) { o.volume.Status.Failure.Reason = pavv1.FailurePodFailed }
 
 // Storage that another object uses is never reverted and never deleted.
 func TestDecide_StorageOfOtherObjects(t *testing.T) {
@@ -139,10 +139,10 @@ func TestDecide_StorageOfOtherObjects(t *testing.T) {
 		foreign        = says(`{"handle":"h0"}`)
 	)
 	madeByPod := func() *state {
-		return recorded().with(func(o *snapshot) { o.volume.Status.Plan = &pavv1.VolumePlan{} })
+		return recorded().with(func(o *observation) { o.volume.Status.Plan = &pavv1.VolumePlan{} })
 	}
 	idle := func() *state {
-		return at(deleting).with(func(o *snapshot) { o.volume.Status.Pod = nil })
+		return at(deleting).with(func(o *observation) { o.volume.Status.Pod = nil })
 	}
 	tests := map[string]struct {
 		state   *state
@@ -161,11 +161,11 @@ func TestDecide_StorageOfOtherObjects(t *testing.T) {
 		"claim deleted while the creation pod ran, which named the storage of a retained volume: conflict": {state: at(creating).with(unclaimed).pod(9, ended(failed, 1), foreign, deletedAgo(2)).with(heldBy(retainedVolume)), want: stepRecordConflict},
 		"claim deleted after the creation pod named the storage of a retained volume: conflict":            {state: at(creating).with(unclaimed).pod(9, ended(succeeded, 1), foreign).with(heldBy(retainedVolume)), want: stepRecordConflict},
 		"reverting a creation pod that named the storage of a retained volume: conflict":                   {state: failedCreation(9, foreign).with(heldBy(retainedVolume)), want: stepRecordConflict},
-		"reverting a creation pod that named the storage of a retained volume, provisioner gone: conflict": {state: failedCreation(9, foreign).with(heldBy(retainedVolume)).with(func(o *snapshot) { o.provisioner = nil }), want: stepRecordConflict},
+		"reverting a creation pod that named the storage of a retained volume, provisioner gone: conflict": {state: failedCreation(9, foreign).with(heldBy(retainedVolume)).with(func(o *observation) { o.provisioner = nil }), want: stepRecordConflict},
 		"after a conflict: wait":                                  {state: conflicted("h0").with(heldBy(retainedVolume)), want: stepWait, message: `is the storage of PavVolume "pvc-u0" (Retained)`},
 		"after a conflict, the other object is gone: begin":       {state: conflicted("h0"), want: stepBegin},
-		"after a conflict, definition edited: begin":              {state: conflicted("h0").with(heldBy(retainedVolume)).with(func(o *snapshot) { o.provisioner.Generation++ }), want: stepBegin},
-		"after a conflict, retry requested: begin":                {state: conflicted("h0").with(heldBy(retainedVolume)).with(func(o *snapshot) { o.retry = noon }), want: stepBegin},
+		"after a conflict, definition edited: begin":              {state: conflicted("h0").with(heldBy(retainedVolume)).with(func(o *observation) { o.provisioner.Generation++ }), want: stepBegin},
+		"after a conflict, retry requested: begin":                {state: conflicted("h0").with(heldBy(retainedVolume)).with(func(o *observation) { o.retry = noon }), want: stepBegin},
 		"after a conflict, claim gone: delete only the PavVolume": {state: conflicted("h0").with(unclaimed).with(heldBy(retainedVolume)), want: stepForget},
 
 		// The result of the creation pod is not known.
@@ -177,7 +177,7 @@ func TestDecide_StorageOfOtherObjects(t *testing.T) {
 		"pod ended by the garbage collector long ago: abandon the storage":                   {state: at(creating).with(unclaimed).pod(999, collected(601)), want: stepAbandon},
 		"creation pod not reported, node gone, claim gone: abandon the storage":              {state: at(creating).with(unclaimed).pod(99, ended(failed, 60)).with(nodeGone), want: stepAbandon},
 		"reverting, handle in the plan, node gone: revert":                                   {state: failedCreation(60).with(nodeGone).with(planned17), want: stepRevert},
-		"reverting, definition without deletion pod: reverted":                               {state: failedCreation(60).with(nodeGone).with(func(o *snapshot) { o.provisioner.Spec.VolumeDeletion = nil }), want: stepReverted},
+		"reverting, definition without deletion pod: reverted":                               {state: failedCreation(60).with(nodeGone).with(func(o *observation) { o.provisioner.Spec.VolumeDeletion = nil }), want: stepReverted},
 		"reverting, handle known: record it first":                                           {state: failedCreation(9, says(`{"handle":"x"}`)), want: stepRevert},
 		"reverting deletion pod recorded, handle not: record the handle first":               {state: at(pavv1.StepReverting).with(planned17).with(unidentified), want: stepRevert},
 		"reverting deletion pod waits for a slot, another object uses the storage: conflict": {state: at(pavv1.StepReverting).with(planned17).with(heldBy(staticPV)), want: stepRecordConflict},
@@ -202,7 +202,7 @@ func TestDecide_StorageOfOtherObjects(t *testing.T) {
 		"restored without status, PersistentVolume available: nothing to do":         {state: in("", corev1.VolumePending, deletePolicy).with(statusLost).with(withDeletionPod), want: stepDone},
 		"restored without status, PersistentVolume bound: mark ready":                {state: in("", corev1.VolumeBound, deletePolicy).with(statusLost).with(withDeletionPod), want: stepMarkReady},
 		"restored without status and claim: wait":                                    {state: fresh().with(statusLost).with(unclaimed), want: stepWait, message: "does not say whether the volume was provisioned"},
-		"restored without status, claim lost its volume: wait":                       {state: fresh().with(statusLost).with(func(o *snapshot) { o.claim = claimBound }), want: stepWait, message: "restore the PersistentVolume too"},
+		"restored without status, claim lost its volume: wait":                       {state: fresh().with(statusLost).with(func(o *observation) { o.claim = claimBound }), want: stepWait, message: "restore the PersistentVolume too"},
 		"restored without status, claim waits again: wait":                           {state: fresh().with(statusLost), want: stepWait, message: "restore the PersistentVolume too"},
 		"restored without status and claim, PavVolume deleted: delete the PavVolume": {state: fresh().with(statusLost).with(unclaimed).deleted(), want: stepForget},
 
@@ -248,19 +248,19 @@ func TestDecide_StorageOfOtherObjects(t *testing.T) {
 
 // restoredBefore changes a volume into one that was provisioned this long before its object was created.
 func restoredBefore(d time.Duration, s *state) *state {
-	return s.with(func(o *snapshot) {
+	return s.with(func(o *observation) {
 		o.volume.CreationTimestamp = metav1.NewTime(noon)
 		o.volume.Status.Conditions = []metav1.Condition{{Type: pavv1.VolumeProvisioned, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(noon.Add(-d))}}
 	})
 }
 
 // recordedFor records that the volume had this UID; it has the UID v1.
-func recordedFor(uid types.UID) func(*snapshot) {
-	return func(o *snapshot) { o.volume.UID, o.volume.Status.RecordUID = "v1", uid }
+func recordedFor(uid types.UID) func(*observation) {
+	return func(o *observation) { o.volume.UID, o.volume.Status.RecordUID = "v1", uid }
 }
 
 // statusLost changes a record into one that was restored without its status, and whose claim was bound.
-func statusLost(o *snapshot) { o.volume.Status, o.wasBound = pavv1.PavVolumeStatus{}, true }
+func statusLost(o *observation) { o.volume.Status, o.wasBound = pavv1.PavVolumeStatus{}, true }
 
 func TestOtherHolders(t *testing.T) {
 	own := in(pavv1.VolumeReady, corev1.VolumeBound, deletePolicy)
@@ -268,7 +268,7 @@ func TestOtherHolders(t *testing.T) {
 	if got := own.o.besides("h", append([]reconcile.Holder{}, mine...)); len(got) != 0 {
 		t.Errorf("its own PersistentVolume and record: got %v", got)
 	}
-	stranger := in(pavv1.VolumePending, corev1.VolumeBound, deletePolicy).with(func(o *snapshot) { o.pv.Spec.ClaimRef.UID = "u0"; o.pv.Annotations = nil })
+	stranger := in(pavv1.VolumePending, corev1.VolumeBound, deletePolicy).with(func(o *observation) { o.pv.Spec.ClaimRef.UID = "u0"; o.pv.Annotations = nil })
 	if got := stranger.o.besides("h", append([]reconcile.Holder{}, mine...)); len(got) != 1 || got[0].Kind != reconcile.KindPV {
 		t.Errorf("a PersistentVolume of its name that is someone else's: got %v", got)
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // modify begins an attempt to modify the volume: the attributes that it is to have are recorded before any effect.
-func (r *Reconciler) modify(ctx context.Context, o snapshot, d decision) error {
+func (r *Reconciler) modify(ctx context.Context, o observation, d decision) error {
 	live, err := r.confirmed(ctx, o, d)
 	if err != nil {
 		return err
@@ -39,7 +39,7 @@ func (r *Reconciler) modify(ctx context.Context, o snapshot, d decision) error {
 }
 
 // modifying records an attempt to give a volume attributes.
-func modifying(o snapshot, target pavv1.VolumeAttributes) change {
+func modifying(o observation, target pavv1.VolumeAttributes) change {
 	return func(status *pavv1.PavVolumeStatus) {
 		next := &pavv1.VolumeModificationRecord{Target: target, ProvisionerGeneration: o.provisioner.Generation}
 		next.Attempt = 1
@@ -54,14 +54,14 @@ func modifying(o snapshot, target pavv1.VolumeAttributes) change {
 }
 
 // modificationRequest returns the request from which the current definition gives a volume attributes.
-func (r *Reconciler) modificationRequest(ctx context.Context, o snapshot, target pavv1.VolumeAttributes, stagedOn []string) (podplan.VolumeRequest, error) {
+func (r *Reconciler) modificationRequest(ctx context.Context, o observation, target pavv1.VolumeAttributes, stagedOn []string) (podplan.VolumeRequest, error) {
 	request, err := r.changeRequest(ctx, o)
 	request.Attributes, request.OldAttributes, request.StagedOn = target.Parameters, request.Attributes, stagedOn
 	return request, err
 }
 
 // recordedModification evaluates the template of the recorded modification pod again.
-func (i *intent) recordedModification(ctx context.Context, r *Reconciler, o snapshot) error {
+func (i *intent) recordedModification(ctx context.Context, r *Reconciler, o observation) error {
 	m := o.modification()
 	if m == nil {
 		return reconcile.ErrStale // someone has removed it
@@ -78,7 +78,7 @@ func (i *intent) recordedModification(ctx context.Context, r *Reconciler, o snap
 }
 
 // modified records that the volume has the attributes of the recorded modification.
-func (r *Reconciler) modified(ctx context.Context, o snapshot, begin change) error {
+func (r *Reconciler) modified(ctx context.Context, o observation, begin change) error {
 	if err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 		begin(status)
 		if m := status.Modification; m != nil { // unless someone has removed it

@@ -55,7 +55,7 @@ func TestMarkReady_KeepsTheClassOfThePersistentVolume(t *testing.T) {
 		"the present record":         {record: "", want: "silver"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := modifiable("silver").with(func(o *snapshot) {
+			o := modifiable("silver").with(func(o *observation) {
 				o.pv.Spec.VolumeAttributesClassName = new("gold")
 				o.volume.Status.Phase = pavv1.VolumeRetained
 				if test.record != "" {

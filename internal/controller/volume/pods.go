@@ -53,7 +53,7 @@ var (
 )
 
 // intend records a pod, and creates it if it has a slot at once.
-func (r *Reconciler) intend(ctx context.Context, o snapshot, i intent) error {
+func (r *Reconciler) intend(ctx context.Context, o observation, i intent) error {
 	number := o.volume.Status.Pods + 1
 	pod, err := r.build(o.volume, i, number)
 	if err != nil {
@@ -89,7 +89,7 @@ func owner(volume *pavv1.PavVolume) attempt.Owner {
 }
 
 // runPod creates the recorded pod: when it has a slot, or after an agent was killed before that.
-func (r *Reconciler) runPod(ctx context.Context, o snapshot, d decision) error {
+func (r *Reconciler) runPod(ctx context.Context, o observation, d decision) error {
 	if !r.slots.Acquire(owner(o.volume)) {
 		if d.message == "" {
 			return nil // its slot brings the next pass
@@ -111,7 +111,7 @@ func (r *Reconciler) runPod(ctx context.Context, o snapshot, d decision) error {
 
 // preparePod builds the recorded pod again, and returns the generation of its definition. If the definition has no such
 // pod any more, or another plan, that is recorded and the pod is nil.
-func (r *Reconciler) preparePod(ctx context.Context, o snapshot) (*corev1.Pod, int64, error) {
+func (r *Reconciler) preparePod(ctx context.Context, o observation) (*corev1.Pod, int64, error) {
 	i, err := r.recordedIntent(ctx, o)
 	if err == nil && i.pod == nil {
 		return nil, 0, r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
@@ -137,7 +137,7 @@ func (r *Reconciler) preparePod(ctx context.Context, o snapshot) (*corev1.Pod, i
 
 // checkRunnable asks the API server whether the recorded pod must still run, and was not created before. Creating the pod
 // is the only effect that no write of the PavVolume directly precedes.
-func (r *Reconciler) checkRunnable(ctx context.Context, o snapshot, d decision) error {
+func (r *Reconciler) checkRunnable(ctx context.Context, o observation, d decision) error {
 	if err := r.checkNotCreated(ctx, o); err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func (r *Reconciler) checkRunnable(ctx context.Context, o snapshot, d decision) 
 
 // checkNoPV asks the API server whether the volume that is about to be created has a PersistentVolume that the cache does not
 // have yet. A former leader may have written it, and a claim may use the storage that a creation pod would make again.
-func (r *Reconciler) checkNoPV(ctx context.Context, o snapshot) error {
+func (r *Reconciler) checkNoPV(ctx context.Context, o observation) error {
 	pv, err := optional(ctx, r.Live, types.NamespacedName{Name: o.volume.Name}, &corev1.PersistentVolume{})
 	if err == nil && pv != nil && o.pv == nil {
 		return reconcile.ErrStale
@@ -165,7 +165,7 @@ func (r *Reconciler) checkNoPV(ctx context.Context, o snapshot) error {
 
 // replan records the plan that the definition makes from the claim now: the pod must be created with the plan that is
 // recorded.
-func (r *Reconciler) replan(ctx context.Context, o snapshot, planned *pavv1.VolumePlan) error {
+func (r *Reconciler) replan(ctx context.Context, o observation, planned *pavv1.VolumePlan) error {
 	if planned.Handle != "" {
 		if err := r.reserve(ctx, o, "spec.volumeCreation.handle", planned.Handle); err != nil {
 			return r.refuse(ctx, o, pavv1.WorkflowCreation, nothing, err)
@@ -176,7 +176,7 @@ func (r *Reconciler) replan(ctx context.Context, o snapshot, planned *pavv1.Volu
 
 // recordedIntent evaluates the template of the recorded pod again. The intent has no pod if the definition has no deletion
 // pod any more.
-func (r *Reconciler) recordedIntent(ctx context.Context, o snapshot) (intent, error) {
+func (r *Reconciler) recordedIntent(ctx context.Context, o observation) (intent, error) {
 	i := intent{step: o.volume.Status.Step, change: nothing}
 	if i.step == pavv1.StepExpanding {
 		return i, i.recordedExpansion(ctx, r, o)
@@ -220,7 +220,7 @@ func (i *intent) create(ctx context.Context, request podplan.VolumeRequest, c *p
 }
 
 // start creates a recorded pod that has a slot, and records its UID.
-func (r *Reconciler) start(ctx context.Context, o snapshot, pod *corev1.Pod, generation int64) error {
+func (r *Reconciler) start(ctx context.Context, o observation, pod *corev1.Pod, generation int64) error {
 	err := r.Runner.CheckNamespace(ctx, pod.Namespace)
 	if err == nil && workflows[o.volume.Status.Step] == pavv1.WorkflowDeletion {
 		err = r.checkNewHolders(ctx, o)
@@ -263,7 +263,7 @@ func (r *Reconciler) withdrawPod(ctx context.Context, volume *pavv1.PavVolume, p
 }
 
 // recordPod records the UID of the pod.
-func (r *Reconciler) recordPod(ctx context.Context, o snapshot, _ decision) error {
+func (r *Reconciler) recordPod(ctx context.Context, o observation, _ decision) error {
 	return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) { setCreated(o.volume, status, o.pod().UID) })
 }
 
@@ -274,7 +274,7 @@ func setCreated(volume *pavv1.PavVolume, status *pavv1.PavVolumeStatus, pod type
 }
 
 // stopPod deletes the recorded pod.
-func (r *Reconciler) stopPod(ctx context.Context, o snapshot, d decision) error {
+func (r *Reconciler) stopPod(ctx context.Context, o observation, d decision) error {
 	if err := r.confirm(ctx, o, d); err != nil {
 		return err
 	}
@@ -288,7 +288,7 @@ func (r *Reconciler) stopPod(ctx context.Context, o snapshot, d decision) error 
 }
 
 // dropPod removes a pod from the record that was never created or left nothing to revert, and ends its attempt.
-func (r *Reconciler) dropPod(ctx context.Context, o snapshot, d decision) error {
+func (r *Reconciler) dropPod(ctx context.Context, o observation, d decision) error {
 	if err := r.confirm(ctx, o, d); err != nil {
 		return err
 	}
@@ -311,7 +311,7 @@ func names(status *pavv1.PavVolumeStatus, pod *corev1.Pod) bool {
 // checkOver asks the API server, before a step that ends what a record is about, whether that is over. Another leader may have
 // recorded the phase, the pod or the revert for a reason that the cache does not show yet, and would record it again and again.
 // The first PersistentVolume, and a deletion that is only recorded, need no question.
-func (r *Reconciler) checkOver(ctx context.Context, o snapshot, d decision) error {
+func (r *Reconciler) checkOver(ctx context.Context, o observation, d decision) error {
 	if o.volume.Status.Pod != nil || o.reverting() || !o.pending() && d.step != stepMarkDeleting {
 		if err := r.confirm(ctx, o, d); err != nil {
 			return err
@@ -322,7 +322,7 @@ func (r *Reconciler) checkOver(ctx context.Context, o snapshot, d decision) erro
 
 // checkNotCreated asks the API server whether a pod that is about to be removed from the record was created after all. The
 // cache may be behind, or the agent that created the pod was killed before it recorded that.
-func (r *Reconciler) checkNotCreated(ctx context.Context, o snapshot) error {
+func (r *Reconciler) checkNotCreated(ctx context.Context, o observation) error {
 	if o.progress() != attempt.Intended {
 		return nil
 	}
@@ -331,7 +331,7 @@ func (r *Reconciler) checkNotCreated(ctx context.Context, o snapshot) error {
 
 // sweep lets the pods go whose outcome is recorded, and deletes all but those that people may want
 // to look at: the last one that failed, until the next of its kind begins.
-func (r *Reconciler) sweep(ctx context.Context, o snapshot) error {
+func (r *Reconciler) sweep(ctx context.Context, o observation) error {
 	current := o.pod()
 	for i := range o.pods {
 		pod := &o.pods[i]
@@ -346,7 +346,7 @@ func (r *Reconciler) sweep(ctx context.Context, o snapshot) error {
 }
 
 // letGo releases or stops a pod that is not the recorded one.
-func (r *Reconciler) letGo(ctx context.Context, o snapshot, pod *corev1.Pod) error {
+func (r *Reconciler) letGo(ctx context.Context, o observation, pod *corev1.Pod) error {
 	switch {
 	case o.isCreationPod(pod) && (workflow.Judge(pod).IsOver() || !o.endsCreation()):
 		return nil // its end is recorded first
@@ -361,7 +361,7 @@ func (r *Reconciler) letGo(ctx context.Context, o snapshot, pod *corev1.Pod) err
 
 // reportUnrecorded reports a pod that runs although it is not recorded, and is about to be stopped: nothing records what it has
 // done to the storage.
-func (r *Reconciler) reportUnrecorded(o snapshot, pod *corev1.Pod) {
+func (r *Reconciler) reportUnrecorded(o observation, pod *corev1.Pod) {
 	kind := pod.Labels[pavv1.WorkflowLabel]
 	if workflow.Judge(pod).IsOver() || !workflow.Started(pod) || kind == pavv1.WorkflowValidation {
 		return

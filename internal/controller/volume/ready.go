@@ -15,12 +15,12 @@ import (
 )
 
 // creation returns the creation pod that has created /pav/ready and may still run.
-func (o snapshot) creation() attempt.Attempt {
+func (o observation) creation() attempt.Attempt {
 	return attempt.Attempt{Now: o.now, Ref: o.volume.Status.CreationPod, Pods: o.pods}
 }
 
 // creationEnded reports whether such a pod has ended, or is gone.
-func (o snapshot) creationEnded() bool {
+func (o observation) creationEnded() bool {
 	switch o.creation().Progress() {
 	case attempt.Succeeded, attempt.Failed, attempt.Vanished:
 		return true
@@ -30,14 +30,14 @@ func (o snapshot) creationEnded() bool {
 }
 
 // isCreationPod reports whether a pod is the one that has created /pav/ready and may still run.
-func (o snapshot) isCreationPod(pod *corev1.Pod) bool {
+func (o observation) isCreationPod(pod *corev1.Pod) bool {
 	ref := o.volume.Status.CreationPod
 	return ref != nil && ref.UID == pod.UID
 }
 
 // endsCreation reports whether a creation pod that goes on after /pav/ready is stopped at once: its volume is not created
 // after all, or is no claim's any more.
-func (o snapshot) endsCreation() bool {
+func (o observation) endsCreation() bool {
 	if o.volume.Status.Phase == pavv1.VolumeReady {
 		return false
 	}
@@ -45,7 +45,7 @@ func (o snapshot) endsCreation() bool {
 }
 
 // goesOn returns the change that records a creation pod which has created /pav/ready and may still run.
-func (o snapshot) goesOn(pod *corev1.Pod) change {
+func (o observation) goesOn(pod *corev1.Pod) change {
 	if o.progress() != attempt.Ready {
 		return nothing
 	}
@@ -59,7 +59,7 @@ func (o snapshot) goesOn(pod *corev1.Pod) change {
 const lingerLimit = time.Minute
 
 // decideLinger decides about a creation pod that goes on, if there is nothing else to do.
-func decideLinger(o snapshot, d decision) decision {
+func decideLinger(o observation, d decision) decision {
 	a := o.creation()
 	switch a.Progress() {
 	case attempt.Running:
@@ -85,7 +85,7 @@ func decideLinger(o snapshot, d decision) decision {
 }
 
 // stopCreation stops a creation pod that goes on for long after /pav/ready.
-func (r *Reconciler) stopCreation(ctx context.Context, o snapshot, _ decision) error {
+func (r *Reconciler) stopCreation(ctx context.Context, o observation, _ decision) error {
 	pod := o.creation().Pod()
 	if err := r.Runner.Stop(ctx, pod); err != nil {
 		return err
@@ -96,7 +96,7 @@ func (r *Reconciler) stopCreation(ctx context.Context, o snapshot, _ decision) e
 }
 
 // slot returns the pod that has the volume's slot, or waits for it.
-func (o snapshot) slot() attempt.Attempt {
+func (o observation) slot() attempt.Attempt {
 	if o.volume.Status.CreationPod != nil {
 		return o.creation()
 	}
@@ -104,7 +104,7 @@ func (o snapshot) slot() attempt.Attempt {
 }
 
 // endCreation records that the creation pod has ended.
-func (r *Reconciler) endCreation(ctx context.Context, o snapshot, _ decision) error {
+func (r *Reconciler) endCreation(ctx context.Context, o observation, _ decision) error {
 	a := o.creation()
 	pod := a.Pod()
 	if pod == nil && !o.endsCreation() {
@@ -119,7 +119,7 @@ func (r *Reconciler) endCreation(ctx context.Context, o snapshot, _ decision) er
 }
 
 // reportCreationFailure reports a creation pod that has failed after it had created /pav/ready. Its volume is complete.
-func (r *Reconciler) reportCreationFailure(o snapshot, pod *corev1.Pod) {
+func (r *Reconciler) reportCreationFailure(o observation, pod *corev1.Pod) {
 	if pod == nil || pod.DeletionTimestamp != nil || workflow.Judge(pod) != workflow.Failed || o.endsCreation() {
 		return
 	}

@@ -30,13 +30,13 @@ func goingOn(changes ...func(*corev1.Pod)) *state {
 
 func TestDecide_OfACreationPodThatIsReady(t *testing.T) {
 	const creating = pavv1.StepCreating
-	shared := func(o *snapshot) { o.others = []reconcile.Holder{{Kind: reconcile.KindPV, Name: "other"}} }
-	bound := func(o *snapshot) {
+	shared := func(o *observation) { o.others = []reconcile.Holder{{Kind: reconcile.KindPV, Name: "other"}} }
+	bound := func(o *observation) {
 		o.volume.Status.Phase, o.claim = pavv1.VolumeReady, claimBound
 		o.pv = in(pavv1.VolumeReady, corev1.VolumeBound, deletePolicy).o.pv
 	}
-	since := func(seconds int) func(*snapshot) {
-		return func(o *snapshot) { o.volume.Status.CreationPod.Due = new(ago(seconds)) }
+	since := func(seconds int) func(*observation) {
+		return func(o *observation) { o.volume.Status.CreationPod.Due = new(ago(seconds)) }
 	}
 	for name, test := range map[string]struct {
 		state *state
@@ -53,13 +53,13 @@ func TestDecide_OfACreationPodThatIsReady(t *testing.T) {
 		"a deletion pod creates /pav/ready":          {state: at(pavv1.StepDeleting).pod(9, runs, ready), want: stepDone},
 		"created, and it goes on":                    {state: goingOn(), want: stepWritePV},
 		"created, and it has ended":                  {state: goingOn(ended(corev1.PodSucceeded, 1)), want: stepEndCreation},
-		"created, and it is gone":                    {state: goingOn().with(func(o *snapshot) { o.pods = nil }), want: stepEndCreation},
+		"created, and it is gone":                    {state: goingOn().with(func(o *observation) { o.pods = nil }), want: stepEndCreation},
 		"created, it goes on, and the claim is gone": {state: goingOn().with(unclaimed), want: stepRevert},
 		"in use, it goes on":                         {state: goingOn().with(bound), want: stepDone, after: 50 * time.Second},
 		"in use, it goes on for long":                {state: goingOn().with(bound).with(since(60)), want: stepStopCreation},
 		"in use, it is being deleted":                {state: goingOn(deletedAgo(1)).with(bound), want: stepDone, after: 9 * time.Second},
 		"in use, its node is lost":                   {state: goingOn(deletedAgo(99)).with(bound), want: stepWait},
-		"reverted, and it goes on": {state: goingOn().with(unclaimed).with(func(o *snapshot) {
+		"reverted, and it goes on": {state: goingOn().with(unclaimed).with(func(o *observation) {
 			o.volume.Status.Step, o.volume.Status.Phase = pavv1.StepReverting, pavv1.VolumePending
 		}), want: stepWait},
 	} {
@@ -102,13 +102,13 @@ func TestDecide_OfAPodWhosePhaseIsYetToCome(t *testing.T) {
 }
 
 func TestSweep_OfACreationPodThatIsReady(t *testing.T) {
-	failedAs := func(o *snapshot) {
+	failedAs := func(o *observation) {
 		status := &o.volume.Status
 		status.Failure = &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowCreation, PodNamespace: "pav-pods", PodName: "pod"}
 		status.Handle, status.Step = "", pavv1.StepReverting
 	}
-	phase := func(phase pavv1.VolumePhase) func(*snapshot) {
-		return func(o *snapshot) { o.volume.Status.Phase = phase }
+	phase := func(phase pavv1.VolumePhase) func(*observation) {
+		return func(o *observation) { o.volume.Status.Phase = phase }
 	}
 	for name, test := range map[string]struct {
 		state *state

@@ -20,7 +20,7 @@ import (
 const registrationDelay = 10 * time.Second
 
 // gatherRegistration reads how much longer the PersistentVolume waits for nodes to register the driver.
-func (r *Reconciler) gatherRegistration(ctx context.Context, driver *storagev1.CSIDriver, o *snapshot) error {
+func (r *Reconciler) gatherRegistration(ctx context.Context, driver *storagev1.CSIDriver, o *observation) error {
 	left := registrationDelay - o.now.Sub(driver.CreationTimestamp.Time)
 	if left <= 0 || !o.pending() || o.volume.Status.Handle == "" {
 		return nil

@@ -19,7 +19,7 @@ import (
 )
 
 // wait reports what the volume waits for, once for each cause.
-func (r *Reconciler) wait(ctx context.Context, o snapshot, d decision) error {
+func (r *Reconciler) wait(ctx context.Context, o observation, d decision) error {
 	if d.doubted && (d.condition == "" || !hasCondition(o.volume, d)) {
 		if live, err := r.confirmed(ctx, o, d); err != nil {
 			return err
@@ -43,7 +43,7 @@ func (r *Reconciler) wait(ctx context.Context, o snapshot, d decision) error {
 }
 
 // announce records an event with the message of the decision.
-func (r *Reconciler) announce(o snapshot, d decision) {
+func (r *Reconciler) announce(o observation, d decision) {
 	eventType := corev1.EventTypeNormal
 	if d.warning {
 		eventType = corev1.EventTypeWarning
@@ -71,7 +71,7 @@ func (r *Reconciler) announce(o snapshot, d decision) {
 }
 
 // recordFailure records that the pod has failed.
-func (r *Reconciler) recordFailure(ctx context.Context, o snapshot, _ decision) error {
+func (r *Reconciler) recordFailure(ctx context.Context, o observation, _ decision) error {
 	kind := workflows[o.volume.Status.Step]
 	failure := o.attempt().Failure(kind)
 	switch kind {
@@ -85,7 +85,7 @@ func (r *Reconciler) recordFailure(ctx context.Context, o snapshot, _ decision) 
 }
 
 // recordLateMessage adds the text in /pav/error to the recorded failure, and reports it.
-func (r *Reconciler) recordLateMessage(ctx context.Context, o snapshot, _ decision) error {
+func (r *Reconciler) recordLateMessage(ctx context.Context, o observation, _ decision) error {
 	late := o.lateFailure()
 	err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 		failure := failureOf(status, late.Workflow)
@@ -141,13 +141,13 @@ func failureFrom(kind string, err error) *pavv1.WorkflowFailure {
 }
 
 // refuseBegin records that an attempt has failed before any pod ran.
-func (r *Reconciler) refuseBegin(ctx context.Context, o snapshot, d decision) error {
+func (r *Reconciler) refuseBegin(ctx context.Context, o observation, d decision) error {
 	return r.refuse(ctx, o, pavv1.WorkflowValidation, beginning(o, nil), &podplan.Error{Err: errors.New(d.message)})
 }
 
 // refuse records that an attempt, which begin may have begun, has failed without a pod of the workflow. It returns errors
 // that are not about the request.
-func (r *Reconciler) refuse(ctx context.Context, o snapshot, kind string, begin change, err error) error {
+func (r *Reconciler) refuse(ctx context.Context, o observation, kind string, begin change, err error) error {
 	if !podplan.IsRefusal(err) {
 		return err
 	}
@@ -178,7 +178,7 @@ var phases = map[string]string{
 
 // failProvisioning records that an attempt to provision, which begin may have begun, has failed, and whether the creation
 // has to be reverted.
-func (r *Reconciler) failProvisioning(ctx context.Context, o snapshot, failure *pavv1.WorkflowFailure, begin change, revert bool) error {
+func (r *Reconciler) failProvisioning(ctx context.Context, o observation, failure *pavv1.WorkflowFailure, begin change, revert bool) error {
 	r.handles.release(o.volume.Name)
 	failure.Message = observability.Clip(failure.Message, observability.MaxCondition)
 	text := failure.Message
@@ -228,7 +228,7 @@ func reasonOf(failure *pavv1.WorkflowFailure) string {
 }
 
 // failDeletion records that an attempt to delete or to revert, which begin may have begun, has failed.
-func (r *Reconciler) failDeletion(ctx context.Context, o snapshot, failure *pavv1.WorkflowFailure, begin change) error {
+func (r *Reconciler) failDeletion(ctx context.Context, o observation, failure *pavv1.WorkflowFailure, begin change) error {
 	failure.Message = observability.Clip(failure.Message, observability.MaxCondition)
 	var text string
 	if err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
@@ -246,7 +246,7 @@ func (r *Reconciler) failDeletion(ctx context.Context, o snapshot, failure *pavv
 }
 
 // reportDeletion records an event on every object where people may look for why a volume is not deleted.
-func (r *Reconciler) reportDeletion(o snapshot, eventType, reason, message string) {
+func (r *Reconciler) reportDeletion(o observation, eventType, reason, message string) {
 	message = observability.Clip(message, observability.MaxNote)
 	r.Events.Event(o.volume, eventType, reason, message)
 	if pv := o.ownPV(); pv != nil {

@@ -41,7 +41,7 @@ func TestReportConflictLeft_Repeated_IsReportedOncePerPeriod(t *testing.T) {
 
 // The cache of an agent that has just started may have a volume and not its PersistentVolume, which was written in between.
 func TestWait_AsksTheAPIServer_BeforeItSaysThatAPersistentVolumeIsGone(t *testing.T) {
-	gone := in(pavv1.VolumeReady, corev1.VolumeBound, deletePolicy).with(func(o *snapshot) { o.pv, o.claim = nil, claimBound }).o
+	gone := in(pavv1.VolumeReady, corev1.VolumeBound, deletePolicy).with(func(o *observation) { o.pv, o.claim = nil, claimBound }).o
 	claim := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "data", UID: "u1"},
 		Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: "pvc-u1"},

@@ -21,7 +21,7 @@ import (
 // provisioningRequest returns the request that a definition provisions: the claim as the API server has it now, the recorded
 // StorageClass, and the selected node, if any. If the claim does not wait for the volume any more, the error is
 // reconcile.ErrStale, as the cache is behind.
-func (r *Reconciler) provisioningRequest(ctx context.Context, o snapshot, d *pavv1.VolumeDefinition, node string) (podplan.VolumeRequest, error) {
+func (r *Reconciler) provisioningRequest(ctx context.Context, o observation, d *pavv1.VolumeDefinition, node string) (podplan.VolumeRequest, error) {
 	volume := o.volume
 	claim, err := r.readClaim(ctx, claimKey(volume))
 	if err != nil {
@@ -53,7 +53,7 @@ func (r *Reconciler) provisioningRequest(ctx context.Context, o snapshot, d *pav
 
 // validatedRequest is provisioningRequest for an attempt that has begun. If the claim has changed since, the error is a
 // podplan.Error: the creation pod must get the claim that the validation pod saw.
-func (r *Reconciler) validatedRequest(ctx context.Context, o snapshot) (podplan.VolumeRequest, error) {
+func (r *Reconciler) validatedRequest(ctx context.Context, o observation) (podplan.VolumeRequest, error) {
 	status := &o.volume.Status
 	request, err := r.provisioningRequest(ctx, o, status.Definition, status.SelectedNode)
 	if err != nil {
@@ -64,7 +64,7 @@ func (r *Reconciler) validatedRequest(ctx context.Context, o snapshot) (podplan.
 
 // deletionRequest returns the request that the current definition deletes or reverts. If the claim is gone, or was replaced,
 // it has the recorded copy.
-func (r *Reconciler) deletionRequest(ctx context.Context, o snapshot) (podplan.VolumeRequest, error) {
+func (r *Reconciler) deletionRequest(ctx context.Context, o observation) (podplan.VolumeRequest, error) {
 	live, err := r.readClaim(ctx, claimKey(o.volume))
 	if err != nil {
 		return podplan.VolumeRequest{}, err
@@ -91,7 +91,7 @@ func (r *Reconciler) deletionRequest(ctx context.Context, o snapshot) (podplan.V
 	return request, err
 }
 
-func (r *Reconciler) requestOf(o snapshot, claim map[string]any) (podplan.VolumeRequest, error) {
+func (r *Reconciler) requestOf(o observation, claim map[string]any) (podplan.VolumeRequest, error) {
 	class, err := podplan.RecordedClass(o.volume)
 	if err != nil {
 		return podplan.VolumeRequest{}, err
@@ -170,7 +170,7 @@ func (r *Reconciler) read(ctx context.Context, kind schema.GroupVersionKind, key
 
 // returnNode lets the scheduler choose another node for the claim's first consumer, as external-provisioner does if a volume
 // cannot be created for the selected node.
-func (r *Reconciler) returnNode(ctx context.Context, o snapshot, _ decision) error {
+func (r *Reconciler) returnNode(ctx context.Context, o observation, _ decision) error {
 	claim, err := r.readClaim(ctx, claimKey(o.volume))
 	if err != nil {
 		return err

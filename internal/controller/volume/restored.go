@@ -17,10 +17,10 @@ const clockTolerance = 5 * time.Minute
 // restored reports whether the PavVolume of a volume that has, or had, a PersistentVolume was restored from a backup of
 // objects: its condition is older than the object itself, or its status is missing. It is not known what has happened to the
 // storage since the backup.
-func (o snapshot) restored() bool { return o.volume.Status.Handle == "" || o.predates() }
+func (o observation) restored() bool { return o.volume.Status.Handle == "" || o.predates() }
 
 // predates reports whether the status is older than the object. One that an earlier version wrote has only its time.
-func (o snapshot) predates() bool {
+func (o observation) predates() bool {
 	if uid := o.volume.Status.RecordUID; uid != "" {
 		return uid != o.volume.UID
 	}
@@ -31,7 +31,7 @@ func (o snapshot) predates() bool {
 // restoredPending reports whether the PavVolume of a volume that is not provisioned, as far as its record says, was restored
 // from a backup. The volume may have been provisioned since, and its storage may have data: a creation pod may fail for that,
 // and would be reverted.
-func (o snapshot) restoredPending() bool {
+func (o observation) restoredPending() bool {
 	if !o.pending() || !o.wasBound && !o.predates() {
 		return false
 	}
@@ -55,7 +55,7 @@ func restoredText(volume *pavv1.PavVolume) string {
 }
 
 // pendingText says what to do about a restored PavVolume that is not provisioned, as far as its record says.
-func (o snapshot) pendingText() string {
+func (o observation) pendingText() string {
 	status := &o.volume.Status
 	switch {
 	case o.ownPV() != nil:
@@ -70,6 +70,6 @@ func (o snapshot) pendingText() string {
 }
 
 // renews reports whether a restored PavVolume is valid again: Kubernetes has bound its PersistentVolume.
-func (o snapshot) renews(pv *corev1.PersistentVolume) bool {
+func (o observation) renews(pv *corev1.PersistentVolume) bool {
 	return o.volume.Status.Phase == pavv1.VolumeReady && o.restored() && pv.Status.Phase == corev1.VolumeBound
 }

@@ -31,19 +31,19 @@ type decision struct {
 	after time.Duration
 }
 
-// rule is a row of a table: where when is true of a snapshot, then is what is decided. Both are pure: they do no I/O and read
+// rule is a row of a table: where when is true of an observation, then is what is decided. Both are pure: they do no I/O and read
 // no clock.
 type rule struct {
 	name string
-	when func(snapshot) bool
-	then func(snapshot) decision
+	when func(observation) bool
+	then func(observation) decision
 }
 
 // table has rules in their order: the first whose condition is true decides. The condition of the last rule is always true.
 type table []rule
 
 // decide returns the decision of the first rule that applies. If that refers to another table, the rule of that table is named.
-func (t table) decide(o snapshot) decision {
+func (t table) decide(o observation) decision {
 	for _, r := range t {
 		if !r.when(o) {
 			continue
@@ -58,21 +58,21 @@ func (t table) decide(o snapshot) decision {
 }
 
 // always is the condition of the last rule of a table.
-func always(snapshot) bool { return true }
+func always(observation) bool { return true }
 
 // to decides on a step.
-func to(next step) func(snapshot) decision {
-	return func(snapshot) decision { return decision{step: next} }
+func to(next step) func(observation) decision {
+	return func(observation) decision { return decision{step: next} }
 }
 
 // refuse decides to end the attempt before any pod runs, for a reason.
-func refuse(why func(snapshot) string) func(snapshot) decision {
-	return func(o snapshot) decision { return decision{step: stepRefuse, message: why(o)} }
+func refuse(why func(observation) string) func(observation) decision {
+	return func(o observation) decision { return decision{step: stepRefuse, message: why(o)} }
 }
 
 // again decides to do nothing for a time.
-func again(after func(snapshot) time.Duration) func(snapshot) decision {
-	return func(o snapshot) decision { return decision{step: stepDone, after: after(o)} }
+func again(after func(observation) time.Duration) func(observation) decision {
+	return func(o observation) decision { return decision{step: stepDone, after: after(o)} }
 }
 
 func waiting(condition, reason, message string, warning bool) decision {
@@ -90,9 +90,9 @@ func doubted(d decision) decision {
 	return d
 }
 
-// pod is true of a snapshot whose recorded pod is in one of the states.
-func pod(states ...attempt.Progress) func(snapshot) bool {
-	return func(o snapshot) bool { return slices.Contains(states, o.progress()) }
+// pod is true of an observation whose recorded pod is in one of the states.
+func pod(states ...attempt.Progress) func(observation) bool {
+	return func(o observation) bool { return slices.Contains(states, o.progress()) }
 }
 
 // decided returns the decision that follows from the decision about a pod; the condition reports it.

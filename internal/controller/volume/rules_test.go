@@ -20,7 +20,7 @@ var tables = []table{
 var taken sync.Map
 
 // decideIn decides, and records the rule that made the decision.
-func decideIn(o snapshot) decision {
+func decideIn(o observation) decision {
 	d := decide(o)
 	for rule := range strings.SplitSeq(d.rule, bothRules) {
 		taken.Store(rule, true)

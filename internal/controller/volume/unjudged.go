@@ -15,7 +15,7 @@ const unjudgedDelay = 2 * time.Second
 
 // unjudged reports that a pod cannot be created until the webhook answers, as after an installation, and tries again soon.
 // The attempt continues and keeps its slot: the pods of other volumes could not be created either.
-func (r *Reconciler) unjudged(ctx context.Context, o snapshot, reason error) error {
+func (r *Reconciler) unjudged(ctx context.Context, o observation, reason error) error {
 	ctrl.LoggerFrom(ctx).Error(reason, "a pod waits for the webhook")
 	pod := o.volume.Status.Pod
 	d := decision{

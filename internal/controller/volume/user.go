@@ -18,7 +18,7 @@ import (
 // gatherUser reads the claim that is bound to the PersistentVolume. A volume populator may have given the volume to another
 // claim than the one that it was made for. Claim is the latter, or nil. It reads the VolumeAttributesClass, too, if the
 // volume is to get its attributes.
-func (o *snapshot) gatherUser(ctx context.Context, reader client.Reader, claim *corev1.PersistentVolumeClaim) error {
+func (o *observation) gatherUser(ctx context.Context, reader client.Reader, claim *corev1.PersistentVolumeClaim) error {
 	o.user, o.attributesClass = nil, nil
 	if o.pv == nil || o.pv.Spec.ClaimRef == nil || o.pv.Status.Phase != corev1.VolumeBound {
 		return nil
@@ -48,7 +48,7 @@ type view struct {
 }
 
 // viewOf returns what the claim of a volume is to show, and viewShown what a claim shows.
-func viewOf(o snapshot) view { return view{sizeOf(o), attributesOf(o)} }
+func viewOf(o observation) view { return view{sizeOf(o), attributesOf(o)} }
 
 func viewShown(claim *corev1.PersistentVolumeClaim) view {
 	return view{sizeShown(claim), attributesShown(claim)}
@@ -62,7 +62,7 @@ func (v view) show(status *corev1.PersistentVolumeClaimStatus, now metav1.Time) 
 
 // showClaim writes to the status of the claim how large the volume is, what attributes it has, and that this changes. The claim is read
 // from the API server, as the cache does not have all of its status.
-func (r *Reconciler) showClaim(ctx context.Context, o snapshot, _ decision) error {
+func (r *Reconciler) showClaim(ctx context.Context, o observation, _ decision) error {
 	claim, err := optional(ctx, r.Live, client.ObjectKeyFromObject(o.user), &corev1.PersistentVolumeClaim{})
 	if err != nil {
 		return err
@@ -109,7 +109,7 @@ func (r *Reconciler) showClaim(ctx context.Context, o snapshot, _ decision) erro
 }
 
 // announceSize records an event about the size that the claim shows now.
-func (r *Reconciler) announceSize(o snapshot, before, after size) {
+func (r *Reconciler) announceSize(o observation, before, after size) {
 	switch {
 	case after.onNode && !before.onNode:
 		r.tellUser(o, corev1.EventTypeNormal, protocol.FileSystemResizeRequired, fmt.Sprintf("the volume has grown to %s; a node has to make the new capacity available", o.volume.Status.Capacity))
@@ -121,7 +121,7 @@ func (r *Reconciler) announceSize(o snapshot, before, after size) {
 }
 
 // announceAttributes records an event about the attributes that the claim shows now.
-func (r *Reconciler) announceAttributes(o snapshot, before, after attributes) {
+func (r *Reconciler) announceAttributes(o observation, before, after attributes) {
 	switch {
 	case after.current != before.current && o.volume.Status.Attributes != nil:
 		r.tellUser(o, corev1.EventTypeNormal, protocol.VolumeModifySuccessful, fmt.Sprintf("the volume has the attributes of VolumeAttributesClass %q", after.current))
@@ -131,7 +131,7 @@ func (r *Reconciler) announceAttributes(o snapshot, before, after attributes) {
 }
 
 // tellUser records an event on the claim that is bound to the volume or, if there is none, on the PavVolume.
-func (r *Reconciler) tellUser(o snapshot, eventType, reason, message string) {
+func (r *Reconciler) tellUser(o observation, eventType, reason, message string) {
 	message = observability.Clip(message, observability.MaxNote)
 	if o.user == nil {
 		r.Events.Event(o.volume, eventType, reason, message)

@@ -24,7 +24,7 @@ import (
 //
 // Protocol: "When this fails, it SHOULD retry creating the PV again few times." It is retried as long
 // as the claim exists; when the claim is deleted, "it MUST delete the storage asset".
-func (r *Reconciler) writePV(ctx context.Context, o snapshot, d decision) error {
+func (r *Reconciler) writePV(ctx context.Context, o observation, d decision) error {
 	if err := r.checkWanted(ctx, o, d); err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (r *Reconciler) withdrawPV(ctx context.Context, volume *pavv1.PavVolume, pv
 
 // checkWanted asks the API server whether the volume is still needed, and no other object uses its storage: once the
 // PersistentVolume exists, a claim is bound to it and used.
-func (r *Reconciler) checkWanted(ctx context.Context, o snapshot, d decision) error {
+func (r *Reconciler) checkWanted(ctx context.Context, o observation, d decision) error {
 	live, err := r.confirmed(ctx, o, d)
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func (r *Reconciler) checkWanted(ctx context.Context, o snapshot, d decision) er
 
 // rejectPV reports that the API server rejects the PersistentVolume. It is tried again with backoff, as PaV does not watch
 // everything that could change the answer.
-func (r *Reconciler) rejectPV(ctx context.Context, o snapshot, reason error) error {
+func (r *Reconciler) rejectPV(ctx context.Context, o observation, reason error) error {
 	d := waiting(pavv1.VolumeProvisioned, "Refused", fmt.Sprintf("writing PersistentVolume %q: %s", o.volume.Name, reason), true)
 	if failed := r.patchCondition(ctx, o.volume, d); failed != nil {
 		return failed
@@ -97,7 +97,7 @@ func (r *Reconciler) rejectPV(ctx context.Context, o snapshot, reason error) err
 }
 
 // markReady records that the PersistentVolume exists, with its handle and capacity.
-func (r *Reconciler) markReady(ctx context.Context, o snapshot, d decision) error {
+func (r *Reconciler) markReady(ctx context.Context, o observation, d decision) error {
 	if err := r.checkOver(ctx, o, d); err != nil {
 		return err
 	}

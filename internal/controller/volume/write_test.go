@@ -103,7 +103,7 @@ func TestMarkPhase_BesideAnotherLeader_AsksTheAPIServer(t *testing.T) {
 	}{
 		"in use, deletion pod recorded":   {state: at(pavv1.StepDeleting), cached: in("", corev1.VolumeBound, deletePolicy).o.pv, live: in("", corev1.VolumeReleased, deletePolicy).o.pv, step: stepMarkReady},
 		"retained, deletion pod recorded": {state: at(pavv1.StepDeleting), cached: in("", corev1.VolumeReleased, retainPolicy).o.pv, live: in("", corev1.VolumeReleased, deletePolicy).o.pv, step: stepRetain},
-		"in use, recorded as retained": {state: in(pavv1.VolumeRetained, "", retainPolicy).with(func(o *snapshot) { o.volume.Finalizers = []string{pavv1.VolumeFinalizer} }),
+		"in use, recorded as retained": {state: in(pavv1.VolumeRetained, "", retainPolicy).with(func(o *observation) { o.volume.Finalizers = []string{pavv1.VolumeFinalizer} }),
 			cached: in("", corev1.VolumeBound, retainPolicy).o.pv, live: in("", corev1.VolumeReleased, retainPolicy).o.pv, step: stepMarkReady},
 		"retained, recorded as ready": {state: in(pavv1.VolumeReady, "", retainPolicy), cached: in("", corev1.VolumeReleased, retainPolicy).o.pv, live: in("", corev1.VolumeBound, retainPolicy).o.pv, step: stepRetain},
 	} {

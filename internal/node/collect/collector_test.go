@@ -50,6 +50,7 @@ func TestUnpublish_ReportsTheFilesOfThePod(t *testing.T) {
 	}{
 		"nothing":                 {func(*testing.T, string) {}, workflow.Result{}},
 		"all of it":               {texts(map[string]string{"handle": "h\n", "capacity": " 1Gi\n", "error": "\nwhy\nnot\n\n", "other": "x"}), workflow.Result{Handle: "h", Capacity: "1Gi", Error: "why\nnot"}},
+		"those of a snapshot":     {texts(map[string]string{"snapshotHandle": " s \n", "snapshotSize": " 1Gi\n"}), workflow.Result{SnapshotHandle: " s ", SnapshotSize: "1Gi"}},
 		"empty files":             {texts(map[string]string{"handle": "", "capacity": "", "error": ""}), workflow.Result{}},
 		"white space around":      {handle(" h \t\n"), workflow.Result{Handle: " h \t"}},
 		"one line feed of two":    {handle("h\n\n"), workflow.Result{Handle: "h\n"}},
@@ -108,7 +109,7 @@ func TestUnpublish_ReportsTheFilesOfThePod(t *testing.T) {
 			t.Helper()
 			must(t, unix.Mount("test", pav, "tmpfs", 0, "mode=755"))
 			write(t, pav+"/handle", secret)
-		}, workflow.Result{Unreadable: map[string]string{"handle": link, "capacity": link, "error": link, "infeasible": link}}},
+		}, workflow.Result{Unreadable: map[string]string{"handle": link, "capacity": link, "snapshotHandle": link, "snapshotSize": link, "error": link, "infeasible": link}}},
 		"one that can be read, one that cannot": {func(t *testing.T, pav string) {
 			t.Helper()
 			write(t, pav+"/handle", "h")
@@ -248,7 +249,7 @@ func TestUnpublish_DoesNotBelieveFilesOfAnotherBoot(t *testing.T) {
 	n.boot = pavdir.Boot{BootID: "boot 2"}
 	wantFound(t, n, true)
 	const why = "the node was restarted, or /pav unmounted, before it could be read"
-	want := workflow.Result{Unreadable: map[string]string{"handle": why, "capacity": why, "error": why}}
+	want := workflow.Result{Unreadable: map[string]string{"handle": why, "capacity": why, "snapshotHandle": why, "snapshotSize": why, "error": why}}
 	if diff := cmp.Diff(want, n.result(t)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

@@ -15,6 +15,7 @@ import (
 // lost, even if some exist: a missing handle must not be taken for one that was never written.
 var lost = workflow.Result{Unreadable: map[string]string{
 	workflow.HandleFile: restarted, workflow.CapacityFile: restarted, workflow.ErrorFile: restarted,
+	workflow.SnapshotHandleFile: restarted, workflow.SnapshotSizeFile: restarted,
 }}
 
 const restarted = "the node was restarted, or /pav unmounted, before it could be read"
@@ -30,6 +31,8 @@ func (c *Collector) read(ctx context.Context, volumeID string) (workflow.Result,
 	}{
 		{workflow.HandleFile, workflow.MaxHandle, func(text string) { result.Handle = trimLine(text) }},
 		{workflow.CapacityFile, workflow.MaxCapacity, func(text string) { result.Capacity = strings.TrimSpace(text) }},
+		{workflow.SnapshotHandleFile, workflow.MaxHandle, func(text string) { result.SnapshotHandle = trimLine(text) }},
+		{workflow.SnapshotSizeFile, workflow.MaxCapacity, func(text string) { result.SnapshotSize = strings.TrimSpace(text) }},
 		{workflow.ErrorFile, workflow.MaxError, func(text string) { result.Error = strings.TrimSpace(text) }},
 		{workflow.InfeasibleFile, workflow.MaxInfeasible, func(text string) { result.Infeasible = new(strings.TrimSpace(text)) }},
 	} {

@@ -31,7 +31,7 @@ const nodeNameField = "spec.nodeName"
 // other cache selects the pods of stages, by their labels: a pod of the controller agent is labeled before its node is
 // known.
 func CacheOptions(nodeName string) (cache.Options, error) {
-	ours, err := workflow.PodsOfVolumes()
+	ours, err := workflow.PodsOfController()
 	if err != nil {
 		return cache.Options{}, err
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// snapshot has everything that the decision about a volume depends on.
-type snapshot struct {
+// observation has everything that the decision about a volume depends on.
+type observation struct {
 	volume *pavv1.PavVolume
 
 	// now is when it was taken.
@@ -117,23 +117,23 @@ func stateOf(claim *corev1.PersistentVolumeClaim, volume *pavv1.PavVolume) claim
 }
 
 // pending reports whether the volume is not provisioned yet: it never had a PersistentVolume.
-func (o snapshot) pending() bool {
+func (o observation) pending() bool {
 	phase := o.volume.Status.Phase
 	return phase == "" || phase == pavv1.VolumePending
 }
 
 // deleting reports whether the PavVolume is being deleted.
-func (o snapshot) deleting() bool { return o.volume.DeletionTimestamp != nil }
+func (o observation) deleting() bool { return o.volume.DeletionTimestamp != nil }
 
 // unwanted reports whether a pending volume is not needed any more, or cannot be provisioned.
-func (o snapshot) unwanted() bool {
+func (o observation) unwanted() bool {
 	return o.deleting() || o.claim == claimGone || o.claim == claimElsewhere ||
 		o.provisioner == nil || o.provisioner.DeletionTimestamp != nil
 }
 
 // ownPV returns the PersistentVolume if it is that of the volume, or nil. Another claim may be bound to it by now, but driver
 // and handle never change.
-func (o snapshot) ownPV() *corev1.PersistentVolume {
+func (o observation) ownPV() *corev1.PersistentVolume {
 	if o.pv == nil || o.pv.Spec.CSI == nil || o.pv.Spec.CSI.Driver != o.volume.Spec.Provisioner {
 		return nil
 	}
@@ -149,7 +149,7 @@ func (o snapshot) ownPV() *corev1.PersistentVolume {
 // wrote reports whether the PersistentVolume with the name of a pending volume is the one that PaV wrote. It may belong to
 // another claim by now: a volume populator binds it to the claim whose data it has written, perhaps before PaV records that
 // the PersistentVolume exists.
-func (o snapshot) wrote(pv *corev1.PersistentVolume) bool {
+func (o observation) wrote(pv *corev1.PersistentVolume) bool {
 	if ref := pv.Spec.ClaimRef; ref != nil && ref.UID == o.volume.Spec.ClaimRef.UID {
 		return true
 	}
@@ -160,7 +160,7 @@ func (o snapshot) wrote(pv *corev1.PersistentVolume) bool {
 //
 // Protocol: "External deleters MUST watch for PV changes. When pv.Status.Phase == Released …". A PersistentVolume that is
 // deleted before it is bound never becomes Released, as Kubernetes does not bind it any more.
-func (o snapshot) released(pv *corev1.PersistentVolume) bool {
+func (o observation) released(pv *corev1.PersistentVolume) bool {
 	if pv.Status.Phase == corev1.VolumeReleased {
 		return true
 	}
@@ -178,13 +178,13 @@ func policyOf(pv *corev1.PersistentVolume) corev1.PersistentVolumeReclaimPolicy 
 // reclaimed reports whether the administrator has set the reclaim policy of the PavVolume to Delete, so that a retained
 // volume is deleted after all. When a volume becomes retained, the policies of both objects are Retain. If the
 // PersistentVolume has the finalizer, its policy was Delete for a while, and was copied to the PavVolume.
-func (o snapshot) reclaimed(pv *corev1.PersistentVolume) bool {
+func (o observation) reclaimed(pv *corev1.PersistentVolume) bool {
 	return o.volume.Status.Phase == pavv1.VolumeRetained && policyOf(pv) != corev1.PersistentVolumeReclaimDelete &&
 		o.volume.Spec.ReclaimPolicy == corev1.PersistentVolumeReclaimDelete && !controllerutil.ContainsFinalizer(pv, pavv1.PVFinalizer)
 }
 
 // retainedMeanwhile reports whether the reclaim policy is not Delete any more.
-func (o snapshot) retainedMeanwhile() bool {
+func (o observation) retainedMeanwhile() bool {
 	if pv := o.ownPV(); pv != nil {
 		return policyOf(pv) != corev1.PersistentVolumeReclaimDelete
 	}
@@ -192,7 +192,7 @@ func (o snapshot) retainedMeanwhile() bool {
 }
 
 // attempt returns the recorded pod and its state.
-func (o snapshot) attempt() attempt.Attempt {
+func (o observation) attempt() attempt.Attempt {
 	status := &o.volume.Status
 	a := attempt.Attempt{
 		Now: o.now, Ref: status.Pod, Pods: o.pods, Volume: o.volume.Name, Step: string(status.Step), Doing: words[status.Step],
@@ -206,15 +206,15 @@ func (o snapshot) attempt() attempt.Attempt {
 }
 
 // pod returns the recorded pod, or nil if Kubernetes does not have it.
-func (o snapshot) pod() *corev1.Pod { return o.attempt().Pod() }
+func (o observation) pod() *corev1.Pod { return o.attempt().Pod() }
 
 // progress returns the state of the recorded pod.
-func (o snapshot) progress() attempt.Progress { return o.attempt().Progress() }
+func (o observation) progress() attempt.Progress { return o.attempt().Progress() }
 
 // unrecordedPod returns a pod of the volume that has not ended and is not the recorded one, or nil. Two leaders are needed for
 // that: one removed the pod from the record before the other created it. It is being deleted; until it has ended, it may
 // still have effects.
-func (o snapshot) unrecordedPod() *corev1.Pod {
+func (o observation) unrecordedPod() *corev1.Pod {
 	recorded := o.pod()
 	for i := range o.pods {
 		if pod := &o.pods[i]; pod != recorded && !workflow.Judge(pod).IsOver() {
@@ -226,17 +226,17 @@ func (o snapshot) unrecordedPod() *corev1.Pod {
 
 // lateFailure returns a recorded failure with the text in /pav/error, which was reported after the failure was
 // recorded; nil if there is no such failure.
-func (o snapshot) lateFailure() *pavv1.WorkflowFailure {
+func (o observation) lateFailure() *pavv1.WorkflowFailure {
 	return attempt.LateFailure(o.pods, o.volume.Status.Failures()...)
 }
 
 // nothingToDelete reports whether the definition has no deletion pod, and the volume is staged on no node.
-func (o snapshot) nothingToDelete() bool {
+func (o observation) nothingToDelete() bool {
 	return o.volume.Status.Pod == nil && o.provisioner != nil && deletionPod(o.provisioner) == nil && len(reconcile.StagedOn(o.others)) == 0
 }
 
 // irrevocable reports whether a deletion pod may have begun to delete the storage.
-func (o snapshot) irrevocable() bool {
+func (o observation) irrevocable() bool {
 	switch o.volume.Status.Step {
 	case pavv1.StepDeleted:
 		return true
