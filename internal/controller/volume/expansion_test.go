@@ -20,7 +20,7 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// expander returns a reconciler with the objects of an observation. The snapshot's PavVolume is the one of the API server.
+// expander returns a reconciler with the objects of an observation. Its PavVolume is the one of the API server.
 func expander(t *testing.T, o *observation) *Reconciler {
 	t.Helper()
 	o.volume.Spec.StorageClass.Raw, o.volume.Spec.Claim.Raw = []byte(`{"metadata": {"name": "fast"}}`), []byte(`{}`)
