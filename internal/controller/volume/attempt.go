@@ -186,10 +186,10 @@ func (r *Reconciler) goOn(ctx context.Context, volume *pavv1.PavVolume) error {
 		return err
 	}
 	d := decide(o)
-	if d.step != stepWritePV {
+	if d.Step != stepWritePV {
 		return nil // the write is an event, and brings the next pass
 	}
-	ctrl.LoggerFrom(ctx).V(2).Info("decided", observability.Step, d.step, observability.Rule, d.rule)
+	ctrl.LoggerFrom(ctx).V(2).Info("decided", observability.Step, d.Step, observability.Rule, d.Rule)
 	return r.writePV(ctx, o, d)
 }
 

@@ -12,6 +12,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/attempt"
+	"github.com/albertofaria/pav/internal/controller/rule"
 	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/protocol"
 	"github.com/albertofaria/pav/internal/reconcile"
@@ -52,7 +53,7 @@ func (o observation) conflicts() bool {
 }
 
 func reportConflict(o observation) decision {
-	return waiting(pavv1.VolumeProvisioned, reasonConflict,
+	return rule.Waiting(pavv1.VolumeProvisioned, reasonConflict,
 		conflictText(o.volume.Spec.Provisioner, o.volume.Status.Conflict.Handle, o.others[0]), true)
 }
 
@@ -67,7 +68,7 @@ func (o observation) goesFirst() bool {
 }
 
 func waitForOther(o observation) decision {
-	return waiting(pavv1.VolumeProvisioned, reasonConflict, fmt.Sprintf("the handle %q is also that of %s, which is not provisioned yet and will fail",
+	return rule.Waiting(pavv1.VolumeProvisioned, reasonConflict, fmt.Sprintf("the handle %q is also that of %s, which is not provisioned yet and will fail",
 		o.volume.Status.Handle, describe(o.others[0])), true)
 }
 

@@ -280,26 +280,26 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return reconcile.Result(err)
 	}
 	d := decide(o)
-	ctrl.LoggerFrom(ctx).V(2).Info("decided", observability.Step, d.step, observability.Rule, d.rule)
-	if !d.step.keepsTurn() && o.progress() == attempt.Intended {
+	ctrl.LoggerFrom(ctx).V(2).Info("decided", observability.Step, d.Step, observability.Rule, d.Rule)
+	if !keepsTurn(d.Step) && o.progress() == attempt.Intended {
 		r.slots.Release(volume.Name) // it waits for something else than a slot
 	}
 	if err := r.take(ctx, o, d); err != nil {
 		return reconcile.Result(err)
 	}
-	return ctrl.Result{RequeueAfter: d.after}, nil
+	return ctrl.Result{RequeueAfter: d.After}, nil
 }
 
 // take takes the step of a decision.
 func (r *Reconciler) take(ctx context.Context, o observation, d decision) error {
-	if d.step.needsWhole() {
+	if needsWhole(d.Step) {
 		whole, err := r.whole(ctx, o.volume)
 		if err != nil {
 			return err
 		}
 		o.volume = whole
 	}
-	if d.step.begins() && !o.retry.IsZero() {
+	if begins(d.Step) && !o.retry.IsZero() {
 		r.repeats.Forget(o.volume.Name) // a requested attempt is reported even if it fails as before
 	}
 	return r.act(ctx, o, d)
@@ -370,12 +370,12 @@ var acts = map[step]func(*Reconciler, context.Context, observation, decision) er
 
 // act takes a step.
 func (r *Reconciler) act(ctx context.Context, o observation, d decision) error {
-	if d.step == stepDone {
+	if d.Step == stepDone {
 		return nil
 	}
-	act, ok := acts[d.step]
+	act, ok := acts[d.Step]
 	if !ok {
-		return fmt.Errorf("no such step: %q", d.step)
+		return fmt.Errorf("no such step: %q", d.Step)
 	}
 	return act(r, ctx, o, d)
 }

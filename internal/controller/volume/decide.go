@@ -8,17 +8,16 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/attempt"
+	"github.com/albertofaria/pav/internal/controller/rule"
 )
 
-// step is the next thing to do for a volume.
-type step string
-
+// The steps of volumes.
 const (
 	// stepDone: nothing is to be done until something changes.
-	stepDone step = "Done"
+	stepDone = rule.Done
 
 	// stepWait: the same, and a condition says what the volume waits for.
-	stepWait step = "Wait"
+	stepWait = rule.Wait
 
 	// stepAlign: make reclaim policy and finalizers of PavVolume and PersistentVolume agree.
 	stepAlign step = "Align"
@@ -34,13 +33,13 @@ const (
 	stepRefuse step = "Refuse"
 
 	// stepRunPod: create the recorded pod as soon as it has a slot.
-	stepRunPod step = "RunPod"
+	stepRunPod = rule.RunPod
 
 	// stepRecordPod: the pod exists; record its UID, as it may be gone by the next pass.
 	stepRecordPod step = "RecordPod"
 
 	// stepStopPod: delete the recorded pod.
-	stepStopPod step = "StopPod"
+	stepStopPod = rule.StopPod
 
 	// stepDropPod: remove a pod from the record that was never created or left nothing, and that is not needed any more.
 	stepDropPod step = "DropPod"
@@ -128,33 +127,33 @@ const (
 )
 
 // keepsTurn reports whether a volume that waits for a slot keeps its turn.
-func (s step) keepsTurn() bool { return s == stepRunPod || s == stepRecordLateMessage }
+func keepsTurn(s step) bool { return s == stepRunPod || s == stepRecordLateMessage }
 
 // begins reports whether a step begins an attempt.
-func (s step) begins() bool {
+func begins(s step) bool {
 	return s == stepBegin || s == stepRefuse || s == stepDelete || s == stepExpand || s == stepModify
 }
 
 // afterAllPods reports whether a step is taken only after all other pods of the volume have ended: it creates a pod, records
 // one that is to be created, or deletes the record.
-func (s step) afterAllPods() bool {
+func afterAllPods(s step) bool {
 	return s == stepBegin || s == stepCreate || s == stepRunPod || s == stepDelete || s == stepExpand || s == stepModify || s == stepForget
 }
 
 // needsWhole reports whether a step needs the PavVolume as the API server has it: templates see its copies of the
 // claim, the step cannot be undone, or a former leader would take it again and again.
-func (s step) needsWhole() bool {
+func needsWhole(s step) bool {
 	return s == stepReturnNode || s == stepBegin || s == stepRefuse || s == stepCreate || s == stepRunPod || s == stepDelete || s == stepWritePV || s == stepRevert
 }
 
 // decide is pure: it does no I/O and reads no clock.
 func decide(o observation) decision {
-	d := volumeTable.decide(o)
-	if pod := o.unrecordedPod(); pod != nil && d.step.afterAllPods() {
+	d := volumeTable.Decide(o)
+	if pod := o.unrecordedPod(); pod != nil && afterAllPods(d.Step) {
 		d = waitForUnrecorded(o, pod)
-		d.rule = "a pod that is not recorded has not ended"
+		d.Rule = "a pod that is not recorded has not ended"
 	}
-	if o.volume.Status.CreationPod != nil && d.step == stepDone {
+	if o.volume.Status.CreationPod != nil && d.Step == stepDone {
 		d = decideLinger(o, d)
 	}
 	return d
@@ -167,63 +166,63 @@ func waitForUnrecorded(o observation, pod *corev1.Pod) decision {
 		condition = pavv1.VolumeProvisioned
 	}
 	if pod.DeletionTimestamp == nil {
-		return waiting(condition, attempt.ReasonPodStopping, fmt.Sprintf("waiting for pod %s/%s, which is not needed any more and is being stopped", pod.Namespace, pod.Name), false)
+		return rule.Waiting(condition, attempt.ReasonPodStopping, fmt.Sprintf("waiting for pod %s/%s, which is not needed any more and is being stopped", pod.Namespace, pod.Name), false)
 	}
 	ref := &pavv1.PodReference{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
-	return decided(attempt.Attempt{Now: o.now, Ref: ref, Pods: o.pods}.DecideStopping(), condition)
+	return rule.OfPod(attempt.Attempt{Now: o.now, Ref: ref, Pods: o.pods}.DecideStopping(), condition)
 }
 
 // volumeTable is for every volume.
 var volumeTable = table{
-	{"the UID of the pod is not recorded", func(o observation) bool { return o.attempt().IsUnrecorded() }, to(stepRecordPod)},
-	{"the error text of a failed pod is not recorded", func(o observation) bool { return o.lateFailure() != nil }, to(stepRecordLateMessage)},
-	{"the creation pod that created /pav/ready has ended", observation.creationEnded, to(stepEndCreation)},
+	{Name: "the UID of the pod is not recorded", When: func(o observation) bool { return o.attempt().IsUnrecorded() }, Then: to(stepRecordPod)},
+	{Name: "the error text of a failed pod is not recorded", When: func(o observation) bool { return o.lateFailure() != nil }, Then: to(stepRecordLateMessage)},
+	{Name: "the creation pod that created /pav/ready has ended", When: observation.creationEnded, Then: to(stepEndCreation)},
 	// Nothing else is done to the storage before the pod has ended.
-	{"an expansion or modification pod is recorded", observation.changing, changePodTable.decide},
-	{"no creation pod can have found the deleted storage", observation.releasable, to(stepRelease)},
-	{"the record of a volume that is not provisioned was restored", func(o observation) bool { return o.restoredPending() && !o.deleting() }, func(o observation) decision {
-		return waiting(pavv1.VolumeProvisioned, "Restored", o.pendingText(), true)
+	{Name: "an expansion or modification pod is recorded", When: observation.changing, Then: changePodTable.Decide},
+	{Name: "no creation pod can have found the deleted storage", When: observation.releasable, Then: to(stepRelease)},
+	{Name: "the record of a volume that is not provisioned was restored", When: func(o observation) bool { return o.restoredPending() && !o.deleting() }, Then: func(o observation) decision {
+		return rule.Waiting(pavv1.VolumeProvisioned, "Restored", o.pendingText(), true)
 	}},
-	{"the creation is being reverted", observation.reverting, revertingTable.decide},
+	{Name: "the creation is being reverted", When: observation.reverting, Then: revertingTable.Decide},
 	// A deletion that has begun is completed, even if the reclaim policy has changed since.
-	{"a deletion pod may have begun", observation.irrevocable, deletionTable.decide},
-	{"the PersistentVolume exists", func(o observation) bool { return o.ownPV() != nil }, withPVTable.decide},
-	{"the volume is not provisioned", observation.pending, pendingTable.decide},
-	{"the PersistentVolume is gone", always, withoutPVTable.decide},
+	{Name: "a deletion pod may have begun", When: observation.irrevocable, Then: deletionTable.Decide},
+	{Name: "the PersistentVolume exists", When: func(o observation) bool { return o.ownPV() != nil }, Then: withPVTable.Decide},
+	{Name: "the volume is not provisioned", When: observation.pending, Then: pendingTable.Decide},
+	{Name: "the PersistentVolume is gone", When: always, Then: withoutPVTable.Decide},
 }
 
 // withPVTable is for a volume whose PersistentVolume exists.
 var withPVTable = table{
 	// It is recorded that the PersistentVolume existed before anything lets it go: the storage of a pending volume is reverted.
-	{"it is not recorded that the PersistentVolume exists", func(o observation) bool { return o.pending() && !o.unproven() }, to(stepMarkReady)},
-	{"PavVolume and PersistentVolume disagree", observation.unaligned, to(stepAlign)},
-	{"the PersistentVolume of a restored record is not bound", inUse(observation.unproven), to(stepDone)},
-	{"a claim has the volume, or can get it", inUse(observation.becomesReady), to(stepMarkReady)},
-	{"the PavVolume of a volume in use is deleted", inUse(func(o observation) bool { return o.deleting() && o.volume.Status.Phase == pavv1.VolumeReady }), func(o observation) decision {
+	{Name: "it is not recorded that the PersistentVolume exists", When: func(o observation) bool { return o.pending() && !o.unproven() }, Then: to(stepMarkReady)},
+	{Name: "PavVolume and PersistentVolume disagree", When: observation.unaligned, Then: to(stepAlign)},
+	{Name: "the PersistentVolume of a restored record is not bound", When: inUse(observation.unproven), Then: to(stepDone)},
+	{Name: "a claim has the volume, or can get it", When: inUse(observation.becomesReady), Then: to(stepMarkReady)},
+	{Name: "the PavVolume of a volume in use is deleted", When: inUse(func(o observation) bool { return o.deleting() && o.volume.Status.Phase == pavv1.VolumeReady }), Then: func(o observation) decision {
 		return waitingToDelete("InUse", fmt.Sprintf("PersistentVolume %q is still in use: delete its claim", o.pv.Name), true)
 	}},
-	{"the volume is in use", inUse(always), decideUse},
-	{"the volume is released, with reclaim policy Delete", func(o observation) bool { return policyOf(o.ownPV()) == corev1.PersistentVolumeReclaimDelete }, deletionTable.decide},
-	{"the volume is deleted after its PavVolume", func(o observation) bool { return o.reclaimed(o.ownPV()) }, to(stepDone)},
-	{"the volume is released, with reclaim policy Retain", func(o observation) bool { return !o.retained() }, to(stepRetain)},
-	{"the volume is retained", always, to(stepDone)},
+	{Name: "the volume is in use", When: inUse(always), Then: decideUse},
+	{Name: "the volume is released, with reclaim policy Delete", When: func(o observation) bool { return policyOf(o.ownPV()) == corev1.PersistentVolumeReclaimDelete }, Then: deletionTable.Decide},
+	{Name: "the volume is deleted after its PavVolume", When: func(o observation) bool { return o.reclaimed(o.ownPV()) }, Then: to(stepDone)},
+	{Name: "the volume is released, with reclaim policy Retain", When: func(o observation) bool { return !o.retained() }, Then: to(stepRetain)},
+	{Name: "the volume is retained", When: always, Then: to(stepDone)},
 }
 
 // withoutPVTable is for a volume whose PersistentVolume is gone.
 var withoutPVTable = table{
-	{"the PavVolume has a wrong finalizer", observation.unaligned, to(stepAlign)},
-	{"a claim waits for the PersistentVolume of a retained volume", func(o observation) bool { return !o.deletes() && o.retained() && o.claim == claimWaits }, func(o observation) decision {
-		return doubted(tell(fmt.Sprintf("PersistentVolume %q was removed by force before the claim was bound to it, and its storage is retained, with the handle %q: create the PersistentVolume again, or delete the claim and create another one",
+	{Name: "the PavVolume has a wrong finalizer", When: observation.unaligned, Then: to(stepAlign)},
+	{Name: "a claim waits for the PersistentVolume of a retained volume", When: func(o observation) bool { return !o.deletes() && o.retained() && o.claim == claimWaits }, Then: func(o observation) decision {
+		return rule.InDoubt(rule.Tell(fmt.Sprintf("PersistentVolume %q was removed by force before the claim was bound to it, and its storage is retained, with the handle %q: create the PersistentVolume again, or delete the claim and create another one",
 			o.volume.Name, o.volume.Status.Handle)))
 	}},
-	{"the storage of a deleted PersistentVolume is retained", func(o observation) bool { return !o.deletes() && o.retained() }, to(stepDone)},
-	{"the storage of a deleted PersistentVolume is to be retained", func(o observation) bool { return !o.deletes() }, to(stepRetain)},
+	{Name: "the storage of a deleted PersistentVolume is retained", When: func(o observation) bool { return !o.deletes() && o.retained() }, Then: to(stepDone)},
+	{Name: "the storage of a deleted PersistentVolume is to be retained", When: func(o observation) bool { return !o.deletes() }, Then: to(stepRetain)},
 	// A retained volume is deleted only by an administrator who changes its policy and deletes it.
-	{"a retained volume is deleted after its PavVolume", func(o observation) bool { return o.retained() && !o.deleting() }, to(stepDone)},
-	{"the PersistentVolume of a bound claim was removed by force", func(o observation) bool { return o.claim == claimBound }, func(o observation) decision {
-		return doubted(waitingToDelete(reasonLost, fmt.Sprintf("PersistentVolume %q was removed by force while its claim is bound to it; the storage is deleted when the claim is", o.volume.Name), true))
+	{Name: "a retained volume is deleted after its PavVolume", When: func(o observation) bool { return o.retained() && !o.deleting() }, Then: to(stepDone)},
+	{Name: "the PersistentVolume of a bound claim was removed by force", When: func(o observation) bool { return o.claim == claimBound }, Then: func(o observation) decision {
+		return rule.InDoubt(waitingToDelete(reasonLost, fmt.Sprintf("PersistentVolume %q was removed by force while its claim is bound to it; the storage is deleted when the claim is", o.volume.Name), true))
 	}},
-	{"the PersistentVolume was deleted", always, deletionTable.decide},
+	{Name: "the PersistentVolume was deleted", When: always, Then: deletionTable.Decide},
 }
 
 // inUse is true of an observation with a volume that a claim has, or can still get, and for which the condition is true.
@@ -272,5 +271,5 @@ func (o observation) wasLost() bool {
 }
 
 func waitingToDelete(reason, message string, warning bool) decision {
-	return waiting(pavv1.VolumeDeleted, reason, message, warning)
+	return rule.Waiting(pavv1.VolumeDeleted, reason, message, warning)
 }

@@ -5,38 +5,39 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/attempt"
+	"github.com/albertofaria/pav/internal/controller/rule"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // changePodTable is for a recorded expansion or modification pod. It is seen to its end, whatever becomes of the volume.
 var changePodTable = table{
-	{"the change is not wanted any more, and its pod was not created", func(o observation) bool {
+	{Name: "the change is not wanted any more, and its pod was not created", When: func(o observation) bool {
 		return pod(attempt.None, attempt.Intended)(o) && !o.wantsPod()
-	}, to(stepDropPod)},
-	{"the claim does not show the change", func(o observation) bool {
+	}, Then: to(stepDropPod)},
+	{Name: "the claim does not show the change", When: func(o observation) bool {
 		return pod(attempt.None, attempt.Intended)(o) && o.claimBehind()
-	}, to(stepShowClaim)},
-	{"the pod that changes the volume waits for a slot", pod(attempt.None, attempt.Intended), func(o observation) decision {
-		return decided(o.attempt().DecideQueued(), conditionOf(o.volume.Status.Step))
+	}, Then: to(stepShowClaim)},
+	{Name: "the pod that changes the volume waits for a slot", When: pod(attempt.None, attempt.Intended), Then: func(o observation) decision {
+		return rule.OfPod(o.attempt().DecideQueued(), conditionOf(o.volume.Status.Step))
 	}},
-	{"the change is not wanted any more, and its pod has not started", func(o observation) bool {
+	{Name: "the change is not wanted any more, and its pod has not started", When: func(o observation) bool {
 		return o.progress() == attempt.Running && !workflow.Started(o.pod()) && !o.wantsPod()
-	}, to(stepStopPod)},
-	{"the pod that changes the volume runs", pod(attempt.Running, attempt.Ready), func(o observation) decision {
-		return decided(o.attempt().DecideRunning(), conditionOf(o.volume.Status.Step))
+	}, Then: to(stepStopPod)},
+	{Name: "the pod that changes the volume runs", When: pod(attempt.Running, attempt.Ready), Then: func(o observation) decision {
+		return rule.OfPod(o.attempt().DecideRunning(), conditionOf(o.volume.Status.Step))
 	}},
-	{"the pod that changes the volume is being deleted", pod(attempt.Stopping), func(o observation) decision {
-		return decided(o.attempt().DecideStopping(), conditionOf(o.volume.Status.Step))
+	{Name: "the pod that changes the volume is being deleted", When: pod(attempt.Stopping), Then: func(o observation) decision {
+		return rule.OfPod(o.attempt().DecideStopping(), conditionOf(o.volume.Status.Step))
 	}},
-	{"the result of the pod that changes the volume is not reported", func(o observation) bool {
+	{Name: "the result of the pod that changes the volume is not reported", When: func(o observation) bool {
 		return o.progress() == attempt.Reporting && o.user != nil && !o.isUnreportable()
-	}, func(o observation) decision {
-		return decided(attempt.DecideReporting(o.now, o.pod()), conditionOf(o.volume.Status.Step))
+	}, Then: func(o observation) decision {
+		return rule.OfPod(attempt.DecideReporting(o.now, o.pod()), conditionOf(o.volume.Status.Step))
 	}},
-	{"the pod that changes the volume succeeded", func(o observation) bool {
+	{Name: "the pod that changes the volume succeeded", When: func(o observation) bool {
 		return o.progress() == attempt.Succeeded || o.progress() == attempt.Reporting && workflow.Judge(o.pod()) == workflow.Succeeded
-	}, to(stepRecordChanged)},
-	{"the pod that changes the volume failed", always, to(stepRecordFailure)},
+	}, Then: to(stepRecordChanged)},
+	{Name: "the pod that changes the volume failed", When: always, Then: to(stepRecordFailure)},
 }
 
 // isChange reports whether a workflow changes a volume that exists.

@@ -7,58 +7,59 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/attempt"
+	"github.com/albertofaria/pav/internal/controller/rule"
 	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // deletionTable is for a volume whose storage is to be deleted.
 var deletionTable = table{
-	{"the storage is deleted, and the PersistentVolume is not", func(o observation) bool { return o.storageDeleted() && o.ownPV() != nil }, to(stepDeletePV)},
-	{"storage and PersistentVolume are deleted", observation.storageDeleted, forget(pavv1.VolumeDeleted)},
-	{"there is nothing to delete", observation.nothingToDelete, to(stepMarkDeleted)},
-	{"the record of the volume was restored", func(o observation) bool { return !o.attempt().HasBegun() && o.restored() && !o.deleting() }, func(o observation) decision {
+	{Name: "the storage is deleted, and the PersistentVolume is not", When: func(o observation) bool { return o.storageDeleted() && o.ownPV() != nil }, Then: to(stepDeletePV)},
+	{Name: "storage and PersistentVolume are deleted", When: observation.storageDeleted, Then: forget(pavv1.VolumeDeleted)},
+	{Name: "there is nothing to delete", When: observation.nothingToDelete, Then: to(stepMarkDeleted)},
+	{Name: "the record of the volume was restored", When: func(o observation) bool { return !o.attempt().HasBegun() && o.restored() && !o.deleting() }, Then: func(o observation) decision {
 		return waitingToDelete("Restored", restoredText(o.volume), true)
 	}},
-	{"the deletion is not recorded", func(o observation) bool { return o.volume.Status.Phase != pavv1.VolumeDeleting && !deletesAtOnce(o) }, to(stepMarkDeleting)},
-	{"another object uses the storage to delete", func(o observation) bool { return !o.attempt().HasBegun() && len(o.others) > 0 }, stillHeld},
-	{"a deletion pod is recorded", func(o observation) bool { return o.volume.Status.Pod != nil }, deletionPodTable.decide},
-	{"the storage is to be deleted", always, nextDeletionTable.decide},
+	{Name: "the deletion is not recorded", When: func(o observation) bool { return o.volume.Status.Phase != pavv1.VolumeDeleting && !deletesAtOnce(o) }, Then: to(stepMarkDeleting)},
+	{Name: "another object uses the storage to delete", When: func(o observation) bool { return !o.attempt().HasBegun() && len(o.others) > 0 }, Then: stillHeld},
+	{Name: "a deletion pod is recorded", When: func(o observation) bool { return o.volume.Status.Pod != nil }, Then: deletionPodTable.Decide},
+	{Name: "the storage is to be deleted", When: always, Then: nextDeletionTable.Decide},
 }
 
 // nextDeletionTable is for the next deletion pod.
 var nextDeletionTable = table{
-	{"there is no provisioner to delete with", func(o observation) bool { return o.provisioner == nil }, func(o observation) decision {
+	{Name: "there is no provisioner to delete with", When: func(o observation) bool { return o.provisioner == nil }, Then: func(o observation) decision {
 		if o.reverting() {
 			return noProvisioner(o, "delete by hand what the creation pod made, then remove the finalizer from the PavVolume")
 		}
 		return noProvisioner(o, retainInstead)
 	}},
-	{"the next deletion pod is not due", func(o observation) bool { return deletionBackoff(o) > 0 }, again(deletionBackoff)},
-	{"a deletion pod is due", always, to(stepDelete)},
+	{Name: "the next deletion pod is not due", When: func(o observation) bool { return deletionBackoff(o) > 0 }, Then: again(deletionBackoff)},
+	{Name: "a deletion pod is due", When: always, Then: to(stepDelete)},
 }
 
 // deletionPodTable is for a recorded deletion pod.
 var deletionPodTable = table{
-	{"the provisioner of a recorded deletion pod is gone", func(o observation) bool {
+	{Name: "the provisioner of a recorded deletion pod is gone", When: func(o observation) bool {
 		return o.provisioner == nil && pod(attempt.None, attempt.Intended)(o)
-	}, func(o observation) decision { return noProvisioner(o, retainInstead) }},
-	{"the deletion pod waits for a slot", pod(attempt.None, attempt.Intended), func(o observation) decision {
-		return decided(o.attempt().DecideQueued(), pavv1.VolumeDeleted)
+	}, Then: func(o observation) decision { return noProvisioner(o, retainInstead) }},
+	{Name: "the deletion pod waits for a slot", When: pod(attempt.None, attempt.Intended), Then: func(o observation) decision {
+		return rule.OfPod(o.attempt().DecideQueued(), pavv1.VolumeDeleted)
 	}},
-	{"the volume is retained before the deletion pod starts", func(o observation) bool {
+	{Name: "the volume is retained before the deletion pod starts", When: func(o observation) bool {
 		return o.progress() == attempt.Running && o.volume.Status.Step == pavv1.StepDeleting && !workflow.Started(o.pod()) && o.retainedMeanwhile()
-	}, to(stepStopPod)},
-	{"the deletion pod runs", pod(attempt.Running), func(o observation) decision {
-		return decided(o.attempt().DecideRunning(), pavv1.VolumeDeleted)
+	}, Then: to(stepStopPod)},
+	{Name: "the deletion pod runs", When: pod(attempt.Running), Then: func(o observation) decision {
+		return rule.OfPod(o.attempt().DecideRunning(), pavv1.VolumeDeleted)
 	}},
-	{"the deletion pod is being deleted", pod(attempt.Stopping), func(o observation) decision {
-		return decided(o.attempt().DecideStopping(), pavv1.VolumeDeleted)
+	{Name: "the deletion pod is being deleted", When: pod(attempt.Stopping), Then: func(o observation) decision {
+		return rule.OfPod(o.attempt().DecideStopping(), pavv1.VolumeDeleted)
 	}},
-	{"the result of the deletion pod is not reported", pod(attempt.Reporting), func(o observation) decision {
-		return decided(attempt.DecideReporting(o.now, o.pod()), pavv1.VolumeDeleted)
+	{Name: "the result of the deletion pod is not reported", When: pod(attempt.Reporting), Then: func(o observation) decision {
+		return rule.OfPod(attempt.DecideReporting(o.now, o.pod()), pavv1.VolumeDeleted)
 	}},
-	{"the deletion pod succeeded", pod(attempt.Succeeded), func(o observation) decision { return decision{step: o.afterDeletion()} }},
-	{"the deletion pod failed", always, to(stepRecordFailure)},
+	{Name: "the deletion pod succeeded", When: pod(attempt.Succeeded), Then: func(o observation) decision { return decision{Step: o.afterDeletion()} }},
+	{Name: "the deletion pod failed", When: always, Then: to(stepRecordFailure)},
 }
 
 // deletesAtOnce reports whether nothing is in the way of the first deletion pod of a Ready volume: then one write records the
@@ -66,7 +67,7 @@ var deletionPodTable = table{
 func deletesAtOnce(o observation) bool {
 	status := &o.volume.Status
 	return status.Phase == pavv1.VolumeReady && status.Handle != "" && status.Pod == nil && status.CreationPod == nil && status.Step == "" &&
-		len(o.others) == 0 && o.unrecordedPod() == nil && nextDeletionTable.decide(o).step == stepDelete
+		len(o.others) == 0 && o.unrecordedPod() == nil && nextDeletionTable.Decide(o).Step == stepDelete
 }
 
 func (o observation) storageDeleted() bool { return o.volume.Status.Step == pavv1.StepDeleted }

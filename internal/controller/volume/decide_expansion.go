@@ -10,33 +10,34 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/rule"
 	"github.com/albertofaria/pav/internal/reconcile"
 )
 
 // expansionTable is for a volume in use without a recorded pod. While it decides on nothing, modificationTable decides.
 var expansionTable = table{
-	{"nodes need not leave the volume alone any more", func(o observation) bool { return o.holds() && !o.isUncertain() && !o.isToGrow() }, to(stepEndExpansion)},
-	{"no claim can let the volume grow", func(o observation) bool { return !o.canGrow() }, to(stepDone)},
-	{"the claim does not show that the PersistentVolume is to have more", func(o observation) bool { return o.pvTooSmall() && o.claimBehind() }, to(stepShowClaim)},
-	{"the PersistentVolume does not have the capacity or the attributes of the volume", observation.pvBehind, to(stepUpdatePV)},
-	{"the volume need not grow any more", func(o observation) bool { return !o.tooSmall() && o.saysThatItGrows() && !o.isUncertain() }, to(stepEndExpansion)},
-	{"the claim does not show the size or the attributes of the volume", observation.claimBehind, to(stepShowClaim)},
-	{"the nodes do not try again yet", func(o observation) bool { return !o.tooSmall() && !o.isUncertain() && o.isInfeasibleOnNode() }, again(nodeBackoff)},
-	{"the volume is as large as its claim requests", func(o observation) bool { return !o.tooSmall() && !o.isUncertain() }, to(stepDone)},
-	{"there is no provisioner to expand with", func(o observation) bool { return o.provisioner == nil }, func(o observation) decision {
+	{Name: "nodes need not leave the volume alone any more", When: func(o observation) bool { return o.holds() && !o.isUncertain() && !o.isToGrow() }, Then: to(stepEndExpansion)},
+	{Name: "no claim can let the volume grow", When: func(o observation) bool { return !o.canGrow() }, Then: to(stepDone)},
+	{Name: "the claim does not show that the PersistentVolume is to have more", When: func(o observation) bool { return o.pvTooSmall() && o.claimBehind() }, Then: to(stepShowClaim)},
+	{Name: "the PersistentVolume does not have the capacity or the attributes of the volume", When: observation.pvBehind, Then: to(stepUpdatePV)},
+	{Name: "the volume need not grow any more", When: func(o observation) bool { return !o.tooSmall() && o.saysThatItGrows() && !o.isUncertain() }, Then: to(stepEndExpansion)},
+	{Name: "the claim does not show the size or the attributes of the volume", When: observation.claimBehind, Then: to(stepShowClaim)},
+	{Name: "the nodes do not try again yet", When: func(o observation) bool { return !o.tooSmall() && !o.isUncertain() && o.isInfeasibleOnNode() }, Then: again(nodeBackoff)},
+	{Name: "the volume is as large as its claim requests", When: func(o observation) bool { return !o.tooSmall() && !o.isUncertain() }, Then: to(stepDone)},
+	{Name: "there is no provisioner to expand with", When: func(o observation) bool { return o.provisioner == nil }, Then: func(o observation) decision {
 		return waitingToGrow("NoProvisioner", fmt.Sprintf("PavProvisioner %q does not exist, and only it defines how to expand the volume: create it again", o.volume.Spec.Provisioner))
 	}},
-	{"the volumes of the provisioner cannot grow", func(o observation) bool { return o.provisioner.Spec.VolumeExpansion == nil }, func(o observation) decision {
+	{Name: "the volumes of the provisioner cannot grow", When: func(o observation) bool { return o.provisioner.Spec.VolumeExpansion == nil }, Then: func(o observation) decision {
 		return waitingToGrow("Unsupported", fmt.Sprintf("PavProvisioner %q has no spec.volumeExpansion, so that its volumes cannot grow: the volume has %s, and its claim requests %s",
 			o.volume.Spec.Provisioner, o.volume.Status.Capacity, o.requested()))
 	}},
-	{"the next expansion pod is not due", func(o observation) bool { return expansionBackoff(o) > 0 }, again(expansionBackoff)},
-	{"no node is to stage the volume until it has grown", func(o observation) bool { return o.growsOffline() && !o.holds() }, to(stepHold)},
-	{"nodes still have the volume staged", func(o observation) bool { return o.growsOffline() && len(reconcile.StagedOn(o.others)) > 0 }, func(o observation) decision {
-		return waiting(pavv1.VolumeExpanded, "Staged", fmt.Sprintf("PavProvisioner %q expands volumes only while no node has them staged: the volume is staged on %s; it grows when no pod there uses it any more, and no other pod gets it before that",
+	{Name: "the next expansion pod is not due", When: func(o observation) bool { return expansionBackoff(o) > 0 }, Then: again(expansionBackoff)},
+	{Name: "no node is to stage the volume until it has grown", When: func(o observation) bool { return o.growsOffline() && !o.holds() }, Then: to(stepHold)},
+	{Name: "nodes still have the volume staged", When: func(o observation) bool { return o.growsOffline() && len(reconcile.StagedOn(o.others)) > 0 }, Then: func(o observation) decision {
+		return rule.Waiting(pavv1.VolumeExpanded, "Staged", fmt.Sprintf("PavProvisioner %q expands volumes only while no node has them staged: the volume is staged on %s; it grows when no pod there uses it any more, and no other pod gets it before that",
 			o.volume.Spec.Provisioner, strings.Join(reconcile.StagedOn(o.others), ", ")), false)
 	}},
-	{"the volume is to grow", always, to(stepExpand)},
+	{Name: "the volume is to grow", When: always, Then: to(stepExpand)},
 }
 
 // holds reports whether it is recorded that no node is to stage the volume.
@@ -118,5 +119,5 @@ func expansionBackoff(o observation) time.Duration {
 }
 
 func waitingToGrow(reason, message string) decision {
-	return waiting(pavv1.VolumeExpanded, reason, message, true)
+	return rule.Waiting(pavv1.VolumeExpanded, reason, message, true)
 }

@@ -186,11 +186,11 @@ func TestDecide_OnExpansion(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			d := decideIn(test.state.o)
-			if d.step != test.want || !strings.Contains(d.message, test.message) {
-				t.Errorf("got %s by %q, message %q; want %s, %q", d.step, d.rule, d.message, test.want, test.message)
+			if d.Step != test.want || !strings.Contains(d.Message, test.message) {
+				t.Errorf("got %s by %q, message %q; want %s, %q", d.Step, d.Rule, d.Message, test.want, test.message)
 			}
-			if test.after != 0 && d.after.Round(time.Second) != test.after {
-				t.Errorf("again after %s, want %s", d.after, test.after)
+			if test.after != 0 && d.After.Round(time.Second) != test.after {
+				t.Errorf("again after %s, want %s", d.After, test.after)
 			}
 		})
 	}

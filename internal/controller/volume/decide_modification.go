@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/rule"
 	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/protocol"
@@ -19,35 +20,35 @@ import (
 // modificationTable is for a volume in use without a recorded pod that need not grow, or cannot at the moment. What PersistentVolume
 // and claim say of its attributes is written before, with its size.
 var modificationTable = table{
-	{"no claim can have the attributes changed", func(o observation) bool { return !o.canChange() }, to(stepDone)},
-	{"the attributes need not change any more", func(o observation) bool { return !o.isToBeModified() && o.saysThatItIsModified() }, to(stepEndModification)},
-	{"the volume has the attributes that its claim names", func(o observation) bool { return !o.isToBeModified() }, to(stepDone)},
-	{"the volume cannot get the attributes", func(o observation) bool { return o.attributesObstacle() != nil }, func(o observation) decision {
+	{Name: "no claim can have the attributes changed", When: func(o observation) bool { return !o.canChange() }, Then: to(stepDone)},
+	{Name: "the attributes need not change any more", When: func(o observation) bool { return !o.isToBeModified() && o.saysThatItIsModified() }, Then: to(stepEndModification)},
+	{Name: "the volume has the attributes that its claim names", When: func(o observation) bool { return !o.isToBeModified() }, Then: to(stepDone)},
+	{Name: "the volume cannot get the attributes", When: func(o observation) bool { return o.attributesObstacle() != nil }, Then: func(o observation) decision {
 		obstacle := o.attributesObstacle()
-		return waiting(pavv1.VolumeModified, obstacle.reason, obstacle.message, true)
+		return rule.Waiting(pavv1.VolumeModified, obstacle.reason, obstacle.message, true)
 	}},
-	{"the next modification pod is not due", func(o observation) bool { return modificationBackoff(o) > 0 }, again(modificationBackoff)},
-	{"the attributes are to change", always, to(stepModify)},
+	{Name: "the next modification pod is not due", When: func(o observation) bool { return modificationBackoff(o) > 0 }, Then: again(modificationBackoff)},
+	{Name: "the attributes are to change", When: always, Then: to(stepModify)},
 }
 
 // decideUse decides about a volume in use. While it need not grow, or waits for that, its attributes can change.
 func decideUse(o observation) decision {
-	grows, d := expansionTable.decide(o), modificationTable.decide(o)
-	if !grows.isIdle(o) {
-		if grows.step == stepWait && d.step != stepDone {
-			grows.after = soonest(grows.after, time.Second) // a condition brings no next pass
+	grows, d := expansionTable.Decide(o), modificationTable.Decide(o)
+	if !o.isIdle(grows) {
+		if grows.Step == stepWait && d.Step != stepDone {
+			grows.After = soonest(grows.After, time.Second) // a condition brings no next pass
 		}
 		return grows
 	}
-	after := soonest(grows.after, d.after)
-	if d.isIdle(o) {
-		rule := grows.rule + bothRules + d.rule
-		if grows.step != stepDone {
+	after := soonest(grows.After, d.After)
+	if o.isIdle(d) {
+		rules := grows.Rule + bothRules + d.Rule
+		if grows.Step != stepDone {
 			d = grows
 		}
-		d.rule = rule
+		d.Rule = rules
 	}
-	d.after = after
+	d.After = after
 	return d
 }
 
@@ -55,8 +56,8 @@ func decideUse(o observation) decision {
 const bothRules = "; "
 
 // isIdle reports whether a decision has no effect, as what it reports was reported before.
-func (d decision) isIdle(o observation) bool {
-	return d.step == stepDone || d.step == stepWait && !d.repeat && hasCondition(o.volume, d)
+func (o observation) isIdle(d decision) bool {
+	return d.Step == stepDone || d.Step == stepWait && !d.Repeat && hasCondition(o.volume, d)
 }
 
 // soonest returns the shorter of two times to wait, of which 0 is none.

@@ -122,8 +122,8 @@ func TestDecide_OnModification(t *testing.T) {
 		"the volume is to grow, too: that is first": {state: modifiable("gold").with(growsTo2Gi), want: stepExpand},
 		"the volume cannot grow meanwhile":          {state: modifiable("gold").with(growsTo2Gi).with(noExpansion), want: stepWait, message: "no spec.volumeExpansion", after: time.Second},
 		"the volume cannot grow, as was said": {state: modifiable("gold").with(growsTo2Gi).with(noExpansion).with(func(o *observation) {
-			d := expansionTable.decide(*o)
-			setCondition(o.volume, &o.volume.Status, d.condition, d.reason, d.message)
+			d := expansionTable.Decide(*o)
+			setCondition(o.volume, &o.volume.Status, d.Condition, d.Reason, d.Message)
 		}), want: stepModify},
 		"the expansion failed a moment ago": {state: failedToGrow("2Gi", pavv1.FailurePodFailed, 0).with(func(o *observation) {
 			o.provisioner.Name = "demo"
@@ -181,11 +181,11 @@ func TestDecide_OnModification(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := decideIn(test.state.o)
-			if d.step != test.want || !strings.Contains(d.message, test.message) {
-				t.Errorf("got %s by %q, message %q; want %s, %q", d.step, d.rule, d.message, test.want, test.message)
+			if d.Step != test.want || !strings.Contains(d.Message, test.message) {
+				t.Errorf("got %s by %q, message %q; want %s, %q", d.Step, d.Rule, d.Message, test.want, test.message)
 			}
-			if (d.step == stepDone || test.after != 0) && d.after.Round(time.Second) != test.after {
-				t.Errorf("again after %s, want %s", d.after, test.after)
+			if (d.Step == stepDone || test.after != 0) && d.After.Round(time.Second) != test.after {
+				t.Errorf("again after %s, want %s", d.After, test.after)
 			}
 		})
 	}

@@ -8,116 +8,117 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/attempt"
+	"github.com/albertofaria/pav/internal/controller/rule"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // pendingTable is for a volume that is not provisioned yet.
 var pendingTable = table{
-	{"a validation or creation pod is recorded", func(o observation) bool {
+	{Name: "a validation or creation pod is recorded", When: func(o observation) bool {
 		return o.volume.Status.Step == pavv1.StepValidating || o.volume.Status.Step == pavv1.StepCreating
-	}, podTable.decide},
-	{"the handle is recorded", func(o observation) bool { return o.volume.Status.Handle != "" }, createdTable.decide},
-	{"there is no storage", always, idleTable.decide},
+	}, Then: podTable.Decide},
+	{Name: "the handle is recorded", When: func(o observation) bool { return o.volume.Status.Handle != "" }, Then: createdTable.Decide},
+	{Name: "there is no storage", When: always, Then: idleTable.Decide},
 }
 
 // idleTable is for a volume without storage: before the first attempt, or after one that failed and was reverted.
 var idleTable = table{
-	{"the volume is not needed any more", observation.unwanted, forget(pavv1.VolumeProvisioned)},
+	{Name: "the volume is not needed any more", When: observation.unwanted, Then: forget(pavv1.VolumeProvisioned)},
 	// The claim controller reports that, and creates a new PavVolume.
-	{"the StorageClass was replaced", func(o observation) bool { return o.classReplaced && o.volume.Status.Failure != nil }, forget(pavv1.VolumeProvisioned)},
-	{"the scheduler has yet to select a node", func(o observation) bool { return o.waitsForNode }, to(stepDone)},
-	{"the creation pod named storage that another object uses", observation.conflicts, reportConflict},
-	{"the creation pod failed on the selected node", failedOnNode, to(stepReturnNode)},
-	{"the next attempt to provision is not due", func(o observation) bool { return provisioningBackoff(o) > 0 }, again(provisioningBackoff)},
-	{"another PersistentVolume has the name", func(o observation) bool { return o.pv != nil }, refuse(func(o observation) string {
+	{Name: "the StorageClass was replaced", When: func(o observation) bool { return o.classReplaced && o.volume.Status.Failure != nil }, Then: forget(pavv1.VolumeProvisioned)},
+	{Name: "the scheduler has yet to select a node", When: func(o observation) bool { return o.waitsForNode }, Then: to(stepDone)},
+	{Name: "the creation pod named storage that another object uses", When: observation.conflicts, Then: reportConflict},
+	{Name: "the creation pod failed on the selected node", When: failedOnNode, Then: to(stepReturnNode)},
+	{Name: "the next attempt to provision is not due", When: func(o observation) bool { return provisioningBackoff(o) > 0 }, Then: again(provisioningBackoff)},
+	{Name: "another PersistentVolume has the name", When: func(o observation) bool { return o.pv != nil }, Then: refuse(func(o observation) string {
 		return fmt.Sprintf("PersistentVolume %q exists and is not this claim's; delete it", o.pv.Name)
 	})},
-	{"the provisioner cannot provision", func(o observation) bool { return unusable(o.provisioner) != "" }, refuse(func(o observation) string { return unusable(o.provisioner) })},
-	{"an attempt to provision is due", always, to(stepBegin)},
+	{Name: "the provisioner cannot provision", When: func(o observation) bool { return unusable(o.provisioner) != "" }, Then: refuse(func(o observation) string { return unusable(o.provisioner) })},
+	{Name: "an attempt to provision is due", When: always, Then: to(stepBegin)},
 }
 
 // podTable is for a volume whose validation or creation pod is recorded.
 var podTable = table{
-	{"a pod that is not created is not needed any more", both(pod(attempt.None, attempt.Intended), observation.unwanted), to(stepDropPod)},
-	{"the pod waits for a slot", pod(attempt.None, attempt.Intended), func(o observation) decision {
-		return decided(o.attempt().DecideQueued(), pavv1.VolumeProvisioned)
+	{Name: "a pod that is not created is not needed any more", When: both(pod(attempt.None, attempt.Intended), observation.unwanted), Then: to(stepDropPod)},
+	{Name: "the pod waits for a slot", When: pod(attempt.None, attempt.Intended), Then: func(o observation) decision {
+		return rule.OfPod(o.attempt().DecideQueued(), pavv1.VolumeProvisioned)
 	}},
-	{"a pod that runs is not needed any more", both(pod(attempt.Running, attempt.Ready), observation.unwanted), to(stepStopPod)},
+	{Name: "a pod that runs is not needed any more", When: both(pod(attempt.Running, attempt.Ready), observation.unwanted), Then: to(stepStopPod)},
 	// If another object uses the storage that it named, its end is waited for.
-	{"the creation pod created /pav/ready", func(o observation) bool { return o.progress() == attempt.Ready && !o.isShared() }, to(stepRecordCreated)},
-	{"the pod runs", pod(attempt.Running, attempt.Ready), func(o observation) decision {
-		return decided(o.attempt().DecideRunning(), pavv1.VolumeProvisioned)
+	{Name: "the creation pod created /pav/ready", When: func(o observation) bool { return o.progress() == attempt.Ready && !o.isShared() }, Then: to(stepRecordCreated)},
+	{Name: "the pod runs", When: pod(attempt.Running, attempt.Ready), Then: func(o observation) decision {
+		return rule.OfPod(o.attempt().DecideRunning(), pavv1.VolumeProvisioned)
 	}},
 	// If the volume is not needed any more, the result of a validation pod does not matter.
-	{"the result of the pod is not reported", func(o observation) bool { return o.progress() == attempt.Reporting && !o.unwanted() }, func(o observation) decision {
-		return decided(attempt.DecideReporting(o.now, o.pod()), pavv1.VolumeProvisioned)
+	{Name: "the result of the pod is not reported", When: func(o observation) bool { return o.progress() == attempt.Reporting && !o.unwanted() }, Then: func(o observation) decision {
+		return rule.OfPod(attempt.DecideReporting(o.now, o.pod()), pavv1.VolumeProvisioned)
 	}},
-	{"the pod is being deleted", pod(attempt.Stopping), func(o observation) decision {
-		return decided(o.attempt().DecideStopping(), pavv1.VolumeProvisioned)
+	{Name: "the pod is being deleted", When: pod(attempt.Stopping), Then: func(o observation) decision {
+		return rule.OfPod(o.attempt().DecideStopping(), pavv1.VolumeProvisioned)
 	}},
-	{"the pod is over", always, overTable.decide},
+	{Name: "the pod is over", When: always, Then: overTable.Decide},
 }
 
 // overTable is for a validation or creation pod that is over.
 var overTable = table{
-	{"a pod that created nothing is not needed any more", func(o observation) bool { return o.unwanted() && !o.mayHaveCreated() }, to(stepDropPod)},
-	{"another object uses the storage that the creation pod named", func(o observation) bool { return o.creating() && o.isShared() }, to(stepRecordConflict)},
-	{"the storage of the creation pod is not needed any more", observation.unwanted, revertTable.decide},
-	{"the pod failed", func(o observation) bool { return o.progress() != attempt.Succeeded }, to(stepRecordFailure)},
-	{"the creation pod succeeded", observation.creating, to(stepRecordCreated)},
-	{"the validation pod succeeded", always, to(stepCreate)},
+	{Name: "a pod that created nothing is not needed any more", When: func(o observation) bool { return o.unwanted() && !o.mayHaveCreated() }, Then: to(stepDropPod)},
+	{Name: "another object uses the storage that the creation pod named", When: func(o observation) bool { return o.creating() && o.isShared() }, Then: to(stepRecordConflict)},
+	{Name: "the storage of the creation pod is not needed any more", When: observation.unwanted, Then: revertTable.Decide},
+	{Name: "the pod failed", When: func(o observation) bool { return o.progress() != attempt.Succeeded }, Then: to(stepRecordFailure)},
+	{Name: "the creation pod succeeded", When: observation.creating, Then: to(stepRecordCreated)},
+	{Name: "the validation pod succeeded", When: always, Then: to(stepCreate)},
 }
 
 // revertTable is for a creation that is to be reverted, and whose storage no other object uses.
 var revertTable = table{
-	{"the handle is not reported yet", handleIs(handleUntold), func(o observation) decision {
-		return decided(attempt.DecideReporting(o.now, o.creationPod()), pavv1.VolumeProvisioned)
+	{Name: "the handle is not reported yet", When: handleIs(handleUntold), Then: func(o observation) decision {
+		return rule.OfPod(attempt.DecideReporting(o.now, o.creationPod()), pavv1.VolumeProvisioned)
 	}},
-	{"the handle will never be known", handleIs(handleUnknown), to(stepAbandon)},
-	{"the handle is known", always, to(stepRevert)},
+	{Name: "the handle will never be known", When: handleIs(handleUnknown), Then: to(stepAbandon)},
+	{Name: "the handle is known", When: always, Then: to(stepRevert)},
 }
 
 // createdTable is for a volume that was created and has no PersistentVolume yet.
 var createdTable = table{
-	{"no creation pod ran, and the volume is not needed any more", func(o observation) bool { return o.unwanted() && o.volume.Status.Plan == nil }, forget(pavv1.VolumeProvisioned)},
-	{"another object uses created storage that is not needed any more", func(o observation) bool { return o.unwanted() && len(o.others) > 0 }, to(stepRecordConflict)},
-	{"created storage is not needed any more", observation.unwanted, to(stepRevert)},
-	{"another PersistentVolume has the name of the created volume", func(o observation) bool { return o.pv != nil }, func(o observation) decision {
-		return waiting(pavv1.VolumeProvisioned, "Conflict", fmt.Sprintf("PersistentVolume %q exists and is not this claim's; delete it", o.pv.Name), true)
+	{Name: "no creation pod ran, and the volume is not needed any more", When: func(o observation) bool { return o.unwanted() && o.volume.Status.Plan == nil }, Then: forget(pavv1.VolumeProvisioned)},
+	{Name: "another object uses created storage that is not needed any more", When: func(o observation) bool { return o.unwanted() && len(o.others) > 0 }, Then: to(stepRecordConflict)},
+	{Name: "created storage is not needed any more", When: observation.unwanted, Then: to(stepRevert)},
+	{Name: "another PersistentVolume has the name of the created volume", When: func(o observation) bool { return o.pv != nil }, Then: func(o observation) decision {
+		return rule.Waiting(pavv1.VolumeProvisioned, "Conflict", fmt.Sprintf("PersistentVolume %q exists and is not this claim's; delete it", o.pv.Name), true)
 	}},
-	{"another object uses the created storage", func(o observation) bool { return len(o.others) > 0 && !o.goesFirst() }, to(stepRecordConflict)},
-	{"another volume reports the same handle, and will fail", func(o observation) bool { return len(o.others) > 0 }, waitForOther},
+	{Name: "another object uses the created storage", When: func(o observation) bool { return len(o.others) > 0 && !o.goesFirst() }, Then: to(stepRecordConflict)},
+	{Name: "another volume reports the same handle, and will fail", When: func(o observation) bool { return len(o.others) > 0 }, Then: waitForOther},
 	// The creation of the CSIDriver brings the next pass.
-	{"the CSIDriver does not exist yet", func(o observation) bool { return !o.registered }, to(stepDone)},
-	{"nodes have yet to register a new driver", func(o observation) bool { return o.registeringFor > 0 }, again(func(o observation) time.Duration { return o.registeringFor })},
-	{"the storage is created", always, to(stepWritePV)},
+	{Name: "the CSIDriver does not exist yet", When: func(o observation) bool { return !o.registered }, Then: to(stepDone)},
+	{Name: "nodes have yet to register a new driver", When: func(o observation) bool { return o.registeringFor > 0 }, Then: again(func(o observation) time.Duration { return o.registeringFor })},
+	{Name: "the storage is created", When: always, Then: to(stepWritePV)},
 }
 
 // revertingTable is for a volume whose creation is being reverted.
 var revertingTable = table{
 	// Another leader wrote the PersistentVolume before it saw the revert. It belongs to its claim, or to the administrator.
-	{"the PersistentVolume of a creation to revert is kept", func(o observation) bool { return o.ownPV() != nil && o.keepsPV() && !o.deletionBegun() }, keptTable.decide},
-	{"the record keeps the handle of other deleted storage", func(o observation) bool {
+	{Name: "the PersistentVolume of a creation to revert is kept", When: func(o observation) bool { return o.ownPV() != nil && o.keepsPV() && !o.deletionBegun() }, Then: keptTable.Decide},
+	{Name: "the record keeps the handle of other deleted storage", When: func(o observation) bool {
 		return o.attempt().HasBegun() && o.progress() == attempt.Succeeded && o.holdsAnother()
-	}, func(o observation) decision { return holding(o, pavv1.VolumeProvisioned) }},
-	{"a deletion pod reverts the creation", func(o observation) bool { return o.attempt().HasBegun() }, deletionPodTable.decide},
+	}, Then: func(o observation) decision { return holding(o, pavv1.VolumeProvisioned) }},
+	{Name: "a deletion pod reverts the creation", When: func(o observation) bool { return o.attempt().HasBegun() }, Then: deletionPodTable.Decide},
 	// The record of a conflict would lose that a deletion pod has run.
-	{"another object uses the storage to revert, and its PersistentVolume exists", func(o observation) bool { return o.isShared() && o.ownPV() != nil }, stillHeld},
-	{"another object uses the storage to revert", observation.isShared, to(stepRecordConflict)},
-	{"the provisioner has no deletion pod", func(o observation) bool {
+	{Name: "another object uses the storage to revert, and its PersistentVolume exists", When: func(o observation) bool { return o.isShared() && o.ownPV() != nil }, Then: stillHeld},
+	{Name: "another object uses the storage to revert", When: observation.isShared, Then: to(stepRecordConflict)},
+	{Name: "the provisioner has no deletion pod", When: func(o observation) bool {
 		return o.provisioner != nil && deletionPod(o.provisioner) == nil && o.volume.Status.Pod == nil
-	}, func(o observation) decision { return decision{step: o.afterDeletion()} }},
-	{"the handle of the storage to revert is not recorded", func(o observation) bool { return o.volume.Status.Handle == "" }, revertTable.decide},
-	{"the storage is to be reverted", func(o observation) bool { return o.volume.Status.Pod == nil }, nextDeletionTable.decide},
-	{"a deletion pod is recorded to revert the creation", always, deletionPodTable.decide},
+	}, Then: func(o observation) decision { return decision{Step: o.afterDeletion()} }},
+	{Name: "the handle of the storage to revert is not recorded", When: func(o observation) bool { return o.volume.Status.Handle == "" }, Then: revertTable.Decide},
+	{Name: "the storage is to be reverted", When: func(o observation) bool { return o.volume.Status.Pod == nil }, Then: nextDeletionTable.Decide},
+	{Name: "a deletion pod is recorded to revert the creation", When: always, Then: deletionPodTable.Decide},
 }
 
 // keptTable is for a volume whose creation is to be reverted although its PersistentVolume is kept. Nothing is reverted yet.
 var keptTable = table{
-	{"the PersistentVolume of a creation to revert is retained", func(o observation) bool { return o.released(o.pv) }, to(stepMarkReady)},
-	{"the PersistentVolume of a restored creation to revert is not bound", observation.unproven, to(stepDone)},
-	{"the PersistentVolume of created storage is in use", func(o observation) bool { return o.volume.Status.Capacity != nil || o.predates() }, to(stepMarkReady)},
-	{"the PersistentVolume of storage whose creation failed is in use", always, func(o observation) decision {
+	{Name: "the PersistentVolume of a creation to revert is retained", When: func(o observation) bool { return o.released(o.pv) }, Then: to(stepMarkReady)},
+	{Name: "the PersistentVolume of a restored creation to revert is not bound", When: observation.unproven, Then: to(stepDone)},
+	{Name: "the PersistentVolume of created storage is in use", When: func(o observation) bool { return o.volume.Status.Capacity != nil || o.predates() }, Then: to(stepMarkReady)},
+	{Name: "the PersistentVolume of storage whose creation failed is in use", When: always, Then: func(o observation) decision {
 		return waitingToDelete("InUse", fmt.Sprintf("PersistentVolume %q exists for a claim, although the last attempt to create its storage failed; nothing is reverted as long as a claim can use it: delete the claim", o.pv.Name), true)
 	}},
 }

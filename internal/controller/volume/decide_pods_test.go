@@ -243,11 +243,11 @@ func TestDecideWithPods(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			got := decideIn(test.state.o)
-			if got.step != test.want || got.after != test.after {
-				t.Errorf("got step %s (%s) after %s, want %s after %s", got.step, got.message, got.after, test.want, test.after)
+			if got.Step != test.want || got.After != test.after {
+				t.Errorf("got step %s (%s) after %s, want %s after %s", got.Step, got.Message, got.After, test.want, test.after)
 			}
-			if !strings.Contains(got.message, test.message) || (test.message == "") != (got.message == "") {
-				t.Errorf("got message %q, want it to contain %q", got.message, test.message)
+			if !strings.Contains(got.Message, test.message) || (test.message == "") != (got.Message == "") {
+				t.Errorf("got message %q, want it to contain %q", got.Message, test.message)
 			}
 		})
 	}
@@ -340,8 +340,8 @@ func TestDecideAfterFailures(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			got := decideIn(test.state.o)
-			if got.step != test.want || got.after != test.after {
-				t.Errorf("got step %s (%s) after %s, want %s after %s", got.step, got.message, got.after, test.want, test.after)
+			if got.Step != test.want || got.After != test.after {
+				t.Errorf("got step %s (%s) after %s, want %s after %s", got.Step, got.Message, got.After, test.want, test.after)
 			}
 		})
 	}

@@ -230,11 +230,11 @@ func TestDecide(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			got := decideIn(test.state.o)
-			if got.step != test.want {
-				t.Errorf("got step %s (%s), want %s", got.step, got.message, test.want)
+			if got.Step != test.want {
+				t.Errorf("got step %s (%s), want %s", got.Step, got.Message, test.want)
 			}
-			if !strings.Contains(got.message, test.message) || (test.message == "") != (got.message == "") {
-				t.Errorf("got message %q, want it to contain %q", got.message, test.message)
+			if !strings.Contains(got.Message, test.message) || (test.message == "") != (got.Message == "") {
+				t.Errorf("got message %q, want it to contain %q", got.Message, test.message)
 			}
 		})
 	}
@@ -242,7 +242,7 @@ func TestDecide(t *testing.T) {
 
 // A former leader must not return a node again and again, as long as it has yet to see that another one has recorded that.
 func TestNeedsWhole_OfAStepThatAFormerLeaderWouldRepeat(t *testing.T) {
-	if !stepReturnNode.needsWhole() {
+	if !needsWhole(stepReturnNode) {
 		t.Errorf("%s is taken with a record that may be old", stepReturnNode)
 	}
 }

@@ -38,7 +38,7 @@ func TestForget_SaysOnceThatAVolumeIsDeleted(t *testing.T) {
 			said := 0
 			ctx := ctrl.LoggerInto(t.Context(), funcr.New(func(_, line string) { said += strings.Count(line, "deleted a volume") }, funcr.Options{}))
 			d := decide(o)
-			if d.step != stepForget {
+			if d.Step != stepForget {
 				t.Fatalf("the decision is %+v", d)
 			}
 			for range 3 {
@@ -66,7 +66,7 @@ func TestDelete_OfAReadyVolume_BeginsANewDeletion(t *testing.T) {
 	r := &Reconciler{Client: cache, Live: cache, holders: &reconcile.LiveReads{Reader: cache}, Events: record.NewFakeRecorder(10),
 		slots: attempt.NewSlots(queue.Limits{}, func(string) {}), Templates: template.NewEvaluator(template.DefaultLimits()), Runner: &workflow.Runner{Client: cache}, Now: func() time.Time { return noon }}
 	d := decide(o)
-	if d.step != stepDelete {
+	if d.Step != stepDelete {
 		t.Fatalf("the decision is %+v", d)
 	}
 	if err := r.delete(t.Context(), o, d); err != nil {

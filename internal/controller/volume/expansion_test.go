@@ -77,7 +77,7 @@ func TestMarkReady_KeepsWhatTheVolumeHasGrownTo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := growable("1Gi").with(recordedIs("2Gi")).with(test.change).o
 			r := expander(t, &o)
-			if err := r.markReady(t.Context(), o, decision{step: stepMarkReady}); err != nil {
+			if err := r.markReady(t.Context(), o, decision{Step: stepMarkReady}); err != nil {
 				t.Fatal(err)
 			}
 			if got := o.volume.Status.Capacity.String(); got != test.want {

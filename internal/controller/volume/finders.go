@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/rule"
 	"github.com/albertofaria/pav/internal/reconcile"
 )
 
@@ -143,17 +144,17 @@ func (o observation) holdsAnother() bool {
 func forget(condition string) func(observation) decision {
 	return func(o observation) decision {
 		if len(o.finders) == 0 {
-			return decision{step: stepForget}
+			return decision{Step: stepForget}
 		}
 		d := holding(o, condition)
-		d.rule = "a creation pod may have found the deleted storage"
+		d.Rule = "a creation pod may have found the deleted storage"
 		return d
 	}
 }
 
 // holding decides about a volume whose record is kept only for the handle of deleted storage.
 func holding(o observation, condition string) decision {
-	return waiting(condition, "HandleHeld", fmt.Sprintf("the storage with the handle %q is deleted; this record is kept until the handle of PavVolume %q is known, as its creation pod may have found that storage",
+	return rule.Waiting(condition, "HandleHeld", fmt.Sprintf("the storage with the handle %q is deleted; this record is kept until the handle of PavVolume %q is known, as its creation pod may have found that storage",
 		o.volume.Status.FormerHandle, o.finders[0]), false)
 }
 

@@ -52,8 +52,8 @@ func TestDecide_HandleOfDeletedStorage(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			got := decideIn(test.state.o)
-			if got.step != test.want || !strings.Contains(got.message, test.message) || (test.message == "") != (got.message == "") {
-				t.Errorf("got step %s (%s), want %s (%s)", got.step, got.message, test.want, test.message)
+			if got.Step != test.want || !strings.Contains(got.Message, test.message) || (test.message == "") != (got.Message == "") {
+				t.Errorf("got step %s (%s), want %s (%s)", got.Step, got.Message, test.want, test.message)
 			}
 		})
 	}

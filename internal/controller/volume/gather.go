@@ -187,13 +187,13 @@ func (r *Reconciler) confirmed(ctx context.Context, o observation, d decision) (
 	if err := r.gatherObjects(ctx, r.Live, &o); err != nil {
 		return o, err
 	}
-	if decide(o).step != d.step {
+	if decide(o).Step != d.Step {
 		return o, reconcile.ErrStale
 	}
 	if err := r.confirmUsers(ctx, &o); err != nil { // only now, as it reads all claims
 		return o, err
 	}
-	if decide(o).step != d.step {
+	if decide(o).Step != d.Step {
 		return o, reconcile.ErrStale
 	}
 	return o, nil

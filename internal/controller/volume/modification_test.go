@@ -63,7 +63,7 @@ func TestMarkReady_KeepsTheClassOfThePersistentVolume(t *testing.T) {
 				}
 			}).o
 			r := expander(t, &o)
-			if err := r.markReady(t.Context(), o, decision{step: stepMarkReady}); err != nil {
+			if err := r.markReady(t.Context(), o, decision{Step: stepMarkReady}); err != nil {
 				t.Fatal(err)
 			}
 			if got := o.volume.Status.Attributes.Class; got != test.want {

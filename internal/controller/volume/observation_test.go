@@ -48,15 +48,15 @@ func TestDecide_ReportedErrorText(t *testing.T) {
 			status := &s.o.volume.Status
 			*failure(status) = s.o.attempt().Failure(workflows[step])
 			status.Pod = nil
-			if got := decideIn(s.o).step; got == stepRecordLateMessage {
+			if got := decideIn(s.o).Step; got == stepRecordLateMessage {
 				t.Error("a text is recorded before the node reports one")
 			}
 			s.o.pods[0].Annotations = map[string]string{pavv1.ResultAnnotation: `{"error": "no room"}`}
-			if got := decideIn(s.o).step; got != stepRecordLateMessage {
+			if got := decideIn(s.o).Step; got != stepRecordLateMessage {
 				t.Errorf("after the node has reported a text, got step %s", got)
 			}
 			*failure(status) = s.o.lateFailure()
-			if got := decideIn(s.o).step; got == stepRecordLateMessage {
+			if got := decideIn(s.o).Step; got == stepRecordLateMessage {
 				t.Error("the text is recorded twice")
 			}
 		})

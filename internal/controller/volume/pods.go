@@ -91,7 +91,7 @@ func owner(volume *pavv1.PavVolume) attempt.Owner {
 // runPod creates the recorded pod: when it has a slot, or after an agent was killed before that.
 func (r *Reconciler) runPod(ctx context.Context, o observation, d decision) error {
 	if !r.slots.Acquire(owner(o.volume)) {
-		if d.message == "" {
+		if d.Message == "" {
 			return nil // its slot brings the next pass
 		}
 		return r.wait(ctx, o, d)
@@ -281,7 +281,7 @@ func (r *Reconciler) stopPod(ctx context.Context, o observation, d decision) err
 	if err := r.Runner.Stop(ctx, o.pod()); err != nil {
 		return err
 	}
-	if d.message != "" {
+	if d.Message != "" {
 		r.announce(o, d)
 	}
 	return nil
@@ -312,7 +312,7 @@ func names(status *pavv1.PavVolumeStatus, pod *corev1.Pod) bool {
 // recorded the phase, the pod or the revert for a reason that the cache does not show yet, and would record it again and again.
 // The first PersistentVolume, and a deletion that is only recorded, need no question.
 func (r *Reconciler) checkOver(ctx context.Context, o observation, d decision) error {
-	if o.volume.Status.Pod != nil || o.reverting() || !o.pending() && d.step != stepMarkDeleting {
+	if o.volume.Status.Pod != nil || o.reverting() || !o.pending() && d.Step != stepMarkDeleting {
 		if err := r.confirm(ctx, o, d); err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/attempt"
+	"github.com/albertofaria/pav/internal/controller/rule"
 	"github.com/albertofaria/pav/internal/protocol"
 	"github.com/albertofaria/pav/internal/workflow"
 )
@@ -68,17 +69,17 @@ func decideLinger(o observation, d decision) decision {
 			left = min(lingerLimit-o.now.Sub(a.Ref.Due.Time), lingerLimit) // the clock may be behind
 		}
 		if left <= 0 {
-			return decision{step: stepStopCreation, rule: "the creation pod goes on for long after /pav/ready"}
+			return decision{Step: stepStopCreation, Rule: "the creation pod goes on for long after /pav/ready"}
 		}
-		if d.after == 0 || left < d.after {
-			d.after = left
+		if d.After == 0 || left < d.After {
+			d.After = left
 		}
 	case attempt.Stopping:
 		v := a.DecideStopping()
 		if v.Message != "" {
-			d = tell(v.Message)
+			d = rule.Tell(v.Message)
 		}
-		d.after, d.rule = v.After, "the creation pod, which has created /pav/ready, is being deleted"
+		d.After, d.Rule = v.After, "the creation pod, which has created /pav/ready, is being deleted"
 	default: // it has ended
 	}
 	return d

@@ -65,8 +65,8 @@ func TestDecide_OfACreationPodThatIsReady(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := decideIn(test.state.o)
-			if got.step != test.want || test.after > 0 && got.after != test.after {
-				t.Errorf("got step %s by %q (%s) after %s, want %s after %s", got.step, got.rule, got.message, got.after, test.want, test.after)
+			if got.Step != test.want || test.after > 0 && got.After != test.after {
+				t.Errorf("got step %s by %q (%s) after %s, want %s after %s", got.Step, got.Rule, got.Message, got.After, test.want, test.after)
 			}
 		})
 	}
@@ -94,8 +94,8 @@ func TestDecide_OfAPodWhosePhaseIsYetToCome(t *testing.T) {
 		"a creation pod is deleted meanwhile": {state: at(pavv1.StepCreating).pod(9, over(0), reported, deletedAgo(1)), want: stepDone},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := decideIn(test.state.o); got.step != test.want {
-				t.Errorf("got step %s by %q (%s), want %s", got.step, got.rule, got.message, test.want)
+			if got := decideIn(test.state.o); got.Step != test.want {
+				t.Errorf("got step %s by %q (%s), want %s", got.Step, got.Rule, got.Message, test.want)
 			}
 		})
 	}

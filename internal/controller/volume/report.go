@@ -20,19 +20,19 @@ import (
 
 // wait reports what the volume waits for, once for each cause.
 func (r *Reconciler) wait(ctx context.Context, o observation, d decision) error {
-	if d.doubted && (d.condition == "" || !hasCondition(o.volume, d)) {
+	if d.Doubted && (d.Condition == "" || !hasCondition(o.volume, d)) {
 		if live, err := r.confirmed(ctx, o, d); err != nil {
 			return err
-		} else if decide(live).message != d.message {
+		} else if decide(live).Message != d.Message {
 			return reconcile.ErrStale
 		}
 	}
-	if d.condition == "" {
-		r.tellClaimOnce(o.volume, d.message)
+	if d.Condition == "" {
+		r.tellClaimOnce(o.volume, d.Message)
 		return nil
 	}
 	if hasCondition(o.volume, d) {
-		if !d.repeat {
+		if !d.Repeat {
 			return nil
 		}
 	} else if err := r.patchCondition(ctx, o.volume, d); err != nil {
@@ -45,29 +45,29 @@ func (r *Reconciler) wait(ctx context.Context, o observation, d decision) error 
 // announce records an event with the message of the decision.
 func (r *Reconciler) announce(o observation, d decision) {
 	eventType := corev1.EventTypeNormal
-	if d.warning {
+	if d.Warning {
 		eventType = corev1.EventTypeWarning
 	}
-	if reasons, is := reasonsOfChanges[d.condition]; is {
+	if reasons, is := reasonsOfChanges[d.Condition]; is {
 		reason := reasons.begins
-		if d.warning {
+		if d.Warning {
 			reason = reasons.fails
 		}
-		r.tellUser(o, eventType, reason, d.message)
+		r.tellUser(o, eventType, reason, d.Message)
 		return
 	}
-	if d.condition == pavv1.VolumeProvisioned {
-		r.tellClaim(o.volume, eventType, protocol.Provisioning, d.message)
-		if d.warning && o.claim == claimGone {
-			r.Events.Event(o.volume, eventType, protocol.Provisioning, observability.Clip(d.message, observability.MaxNote))
+	if d.Condition == pavv1.VolumeProvisioned {
+		r.tellClaim(o.volume, eventType, protocol.Provisioning, d.Message)
+		if d.Warning && o.claim == claimGone {
+			r.Events.Event(o.volume, eventType, protocol.Provisioning, observability.Clip(d.Message, observability.MaxNote))
 		}
 		return
 	}
 	reason := protocol.VolumeDeletionWaiting
-	if d.warning {
+	if d.Warning {
 		reason = protocol.VolumeFailedDelete
 	}
-	r.reportDeletion(o, eventType, reason, d.message)
+	r.reportDeletion(o, eventType, reason, d.Message)
 }
 
 // recordFailure records that the pod has failed.
@@ -142,7 +142,7 @@ func failureFrom(kind string, err error) *pavv1.WorkflowFailure {
 
 // refuseBegin records that an attempt has failed before any pod ran.
 func (r *Reconciler) refuseBegin(ctx context.Context, o observation, d decision) error {
-	return r.refuse(ctx, o, pavv1.WorkflowValidation, beginning(o, nil), &podplan.Error{Err: errors.New(d.message)})
+	return r.refuse(ctx, o, pavv1.WorkflowValidation, beginning(o, nil), &podplan.Error{Err: errors.New(d.Message)})
 }
 
 // refuse records that an attempt, which begin may have begun, has failed without a pod of the workflow. It returns errors

@@ -76,7 +76,7 @@ func TestWait_AsksTheAPIServer_BeforeItSaysThatAPersistentVolumeIsGone(t *testin
 func TestDecide_PersistentVolumeThatIsThereAgain(t *testing.T) {
 	o := in(pavv1.VolumeReady, corev1.VolumeBound, deletePolicy).o
 	setCondition(o.volume, &o.volume.Status, pavv1.VolumeDeleted, reasonLost, "removed by force")
-	if d := decide(o); d.step != stepMarkReady {
+	if d := decide(o); d.Step != stepMarkReady {
 		t.Errorf("got %+v", d)
 	}
 }
@@ -97,7 +97,7 @@ func TestRecordFailure_RevertsWhatThePodMayHaveCreated(t *testing.T) {
 			events, kube := record.NewFakeRecorder(10), reconciletest.Client(t, o.volume)
 			r := &Reconciler{Client: kube, Live: kube, Events: events, slots: attempt.NewSlots(queue.Limits{}, func(string) {}), Now: func() time.Time { return noon }}
 			d := decide(o)
-			if d.step != stepRecordFailure {
+			if d.Step != stepRecordFailure {
 				t.Fatalf("the decision is %+v", d)
 			}
 			if err := r.act(t.Context(), o, d); err != nil {

@@ -36,8 +36,8 @@ func TestDecide_RetryRequested(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := decideIn(test.state.o); got.step != test.want {
-				t.Errorf("got %s after %s, want %s", got.step, got.after, test.want)
+			if got := decideIn(test.state.o); got.Step != test.want {
+				t.Errorf("got %s after %s, want %s", got.Step, got.After, test.want)
 			}
 		})
 	}

@@ -22,8 +22,8 @@ var taken sync.Map
 // decideIn decides, and records the rule that made the decision.
 func decideIn(o observation) decision {
 	d := decide(o)
-	for rule := range strings.SplitSeq(d.rule, bothRules) {
-		taken.Store(rule, true)
+	for name := range strings.SplitSeq(d.Rule, bothRules) {
+		taken.Store(name, true)
 	}
 	return d
 }
@@ -54,8 +54,8 @@ func untaken() []string {
 	var names []string
 	for _, table := range tables {
 		for _, r := range table {
-			if _, ok := taken.Load(r.name); !ok && !slices.Contains(refer, r.name) {
-				names = append(names, r.name)
+			if _, ok := taken.Load(r.Name); !ok && !slices.Contains(refer, r.Name) {
+				names = append(names, r.Name)
 			}
 		}
 	}
@@ -66,10 +66,10 @@ func TestRules_EachHasANameOfItsOwn(t *testing.T) {
 	seen := map[string]bool{}
 	for _, table := range tables {
 		for _, r := range table {
-			if seen[r.name] || r.name == "" {
-				t.Errorf("two rules have the name %q", r.name)
+			if seen[r.Name] || r.Name == "" {
+				t.Errorf("two rules have the name %q", r.Name)
 			}
-			seen[r.name] = true
+			seen[r.Name] = true
 		}
 	}
 }

@@ -55,17 +55,17 @@ func (r *Reconciler) patchCondition(ctx context.Context, volume *pavv1.PavVolume
 		if status.Phase == "" {
 			status.Phase = pavv1.VolumePending
 		}
-		if pavv1.IsStoppedByRetry(d.reason) && pavv1.StoppedByRetry(status.Conditions, d.condition) == nil {
+		if pavv1.IsStoppedByRetry(d.Reason) && pavv1.StoppedByRetry(status.Conditions, d.Condition) == nil {
 			status.LastHandledRetry = volume.Annotations[pavv1.RetryAnnotation] // a later request stops the pod
 		}
-		setCondition(volume, status, d.condition, d.reason, d.message)
+		setCondition(volume, status, d.Condition, d.Reason, d.Message)
 	})
 }
 
 // hasCondition reports whether a condition is already false with the reason and message of the decision.
 func hasCondition(volume *pavv1.PavVolume, d decision) bool {
-	c := meta.FindStatusCondition(volume.Status.Conditions, d.condition)
-	return c != nil && c.Status == metav1.ConditionFalse && c.Reason == d.reason && c.Message == d.message
+	c := meta.FindStatusCondition(volume.Status.Conditions, d.Condition)
+	return c != nil && c.Status == metav1.ConditionFalse && c.Reason == d.Reason && c.Message == d.Message
 }
 
 // setCondition sets a condition to false.

@@ -19,9 +19,9 @@ func (r *Reconciler) unjudged(ctx context.Context, o observation, reason error) 
 	ctrl.LoggerFrom(ctx).Error(reason, "a pod waits for the webhook")
 	pod := o.volume.Status.Pod
 	d := decision{
-		condition: conditionOf(o.volume.Status.Step), reason: "PodNotAdmitted", warning: true,
+		Condition: conditionOf(o.volume.Status.Step), Reason: "PodNotAdmitted", Warning: true,
 		// Without the error, whose text may differ each time.
-		message: fmt.Sprintf("pod %s/%s has rights on its node, and waits until PaV's webhook admits it; the webhook does not answer", pod.Namespace, pod.Name),
+		Message: fmt.Sprintf("pod %s/%s has rights on its node, and waits until PaV's webhook admits it; the webhook does not answer", pod.Namespace, pod.Name),
 	}
 	if err := r.wait(ctx, o, d); err != nil {
 		return err

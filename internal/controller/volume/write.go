@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/rule"
 	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/protocol"
@@ -88,11 +89,11 @@ func (r *Reconciler) checkWanted(ctx context.Context, o observation, d decision)
 // rejectPV reports that the API server rejects the PersistentVolume. It is tried again with backoff, as PaV does not watch
 // everything that could change the answer.
 func (r *Reconciler) rejectPV(ctx context.Context, o observation, reason error) error {
-	d := waiting(pavv1.VolumeProvisioned, "Refused", fmt.Sprintf("writing PersistentVolume %q: %s", o.volume.Name, reason), true)
+	d := rule.Waiting(pavv1.VolumeProvisioned, "Refused", fmt.Sprintf("writing PersistentVolume %q: %s", o.volume.Name, reason), true)
 	if failed := r.patchCondition(ctx, o.volume, d); failed != nil {
 		return failed
 	}
-	r.tellClaimOnce(o.volume, d.message)
+	r.tellClaimOnce(o.volume, d.Message)
 	return &reconcile.Later{After: r.rejections.When(o.volume.Name)}
 }
 

@@ -47,7 +47,7 @@ func TestWritePV_AsksTheAPIServer(t *testing.T) {
 			live := reconciletest.Client(t, append(test.live, o.volume)...)
 			r := &Reconciler{Client: cache, Live: live, holders: &reconcile.LiveReads{Reader: live}, rejections: workqueue.NewTypedItemExponentialFailureRateLimiter[string](time.Second, time.Minute),
 				Events: record.NewFakeRecorder(10), Now: func() time.Time { return noon }}
-			err := r.act(t.Context(), o, decision{step: stepWritePV})
+			err := r.act(t.Context(), o, decision{Step: stepWritePV})
 			exists := cache.Get(t.Context(), client.ObjectKeyFromObject(o.volume), &corev1.PersistentVolume{}) == nil
 			if exists != test.writes || !test.writes && !errors.Is(err, reconcile.ErrStale) || test.writes && err != nil {
 				t.Errorf("the PersistentVolume was written: %t (%v), want %t", exists, err, test.writes)
@@ -116,7 +116,7 @@ func TestMarkPhase_BesideAnotherLeader_AsksTheAPIServer(t *testing.T) {
 			live := reconciletest.Client(t, test.live, o.provisioner)
 			r := &Reconciler{Client: cache, Live: live, Runner: &workflow.Runner{Client: live}, Now: func() time.Time { return noon }}
 			d := decide(o)
-			if d.step != test.step {
+			if d.Step != test.step {
 				t.Fatalf("the decision is %+v", d)
 			}
 			if err := r.act(t.Context(), o, d); !errors.Is(err, reconcile.ErrStale) {
