@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/ledger"
 	"github.com/albertofaria/pav/internal/controller/rule"
 	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/podplan"
@@ -57,7 +58,7 @@ const bothRules = "; "
 
 // isIdle reports whether a decision has no effect, as what it reports was reported before.
 func (o observation) isIdle(d decision) bool {
-	return d.Step == stepDone || d.Step == stepWait && !d.Repeat && hasCondition(o.volume, d)
+	return d.Step == stepDone || d.Step == stepWait && !d.Repeat && ledger.Has(o.volume, d)
 }
 
 // soonest returns the shorter of two times to wait, of which 0 is none.

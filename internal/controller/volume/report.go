@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/ledger"
 	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/protocol"
@@ -20,7 +21,7 @@ import (
 
 // wait reports what the volume waits for, once for each cause.
 func (r *Reconciler) wait(ctx context.Context, o observation, d decision) error {
-	if d.Doubted && (d.Condition == "" || !hasCondition(o.volume, d)) {
+	if d.Doubted && (d.Condition == "" || !ledger.Has(o.volume, d)) {
 		if live, err := r.confirmed(ctx, o, d); err != nil {
 			return err
 		} else if decide(live).Message != d.Message {
@@ -31,7 +32,7 @@ func (r *Reconciler) wait(ctx context.Context, o observation, d decision) error 
 		r.tellClaimOnce(o.volume, d.Message)
 		return nil
 	}
-	if hasCondition(o.volume, d) {
+	if ledger.Has(o.volume, d) {
 		if !d.Repeat {
 			return nil
 		}
