@@ -44,7 +44,7 @@ func Run(ctx context.Context, config *rest.Config) (unreachable []string, err er
 	return Prepare(ctx, c)
 }
 
-// Prepare fails with ErrInUse if there are PavProvisioners, or volumes that only PaV can delete or unstage. Otherwise it
+// Prepare fails with ErrInUse if there are PavProvisioners, or volumes and snapshots that only PaV can delete or unstage. Otherwise it
 // deletes PaV's CSIDriver, and waits until the node agents, which must still run, have removed the driver from all nodes
 // that are ready. If they do not, it creates the CSIDriver again. It returns the other nodes, on which the driver stays registered.
 func Prepare(ctx context.Context, c client.Client) (unreachable []string, err error) {
@@ -53,7 +53,7 @@ func Prepare(ctx context.Context, c client.Client) (unreachable []string, err er
 		return nil, err
 	}
 	if len(left) > 0 {
-		return nil, fmt.Errorf("%w: there are still %s; run: kubectl delete crd pavprovisioners.%s, which waits until all volumes except retained ones are deleted",
+		return nil, fmt.Errorf("%w: there are still %s; run: kubectl delete crd pavprovisioners.%s, which waits until all volumes and snapshots except retained ones are deleted",
 			ErrInUse, strings.Join(left, ", "), pavv1.GroupVersion.Group)
 	}
 	driver := &storagev1.CSIDriver{}
@@ -83,20 +83,21 @@ func Prepare(ctx context.Context, c client.Client) (unreachable []string, err er
 
 // remaining returns the objects that are in the way, in words.
 func remaining(ctx context.Context, c client.Client) ([]string, error) {
-	provisioners, volumes, stages := &pavv1.PavProvisionerList{}, &pavv1.PavVolumeList{}, &pavv1.PavStageList{}
-	for _, list := range []client.ObjectList{provisioners, volumes, stages} {
+	provisioners, volumes, stages, snapshots := &pavv1.PavProvisionerList{}, &pavv1.PavVolumeList{}, &pavv1.PavStageList{}, &pavv1.PavSnapshotList{}
+	for _, list := range []client.ObjectList{provisioners, volumes, stages, snapshots} {
 		if err := c.List(ctx, list); err != nil && !meta.IsNoMatchError(err) && client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("looking for objects of PaV: %w", err)
 		}
 	}
 	volumes.Items = slices.DeleteFunc(volumes.Items, func(v pavv1.PavVolume) bool { return v.Status.Phase == pavv1.VolumeRetained })
+	snapshots.Items = slices.DeleteFunc(snapshots.Items, func(s pavv1.PavSnapshot) bool { return s.Status.Phase == pavv1.SnapshotRetained })
 	// Records of failed attempts protect nothing.
 	stages.Items = slices.DeleteFunc(stages.Items, func(s pavv1.PavStage) bool { return !slices.Contains(s.Finalizers, pavv1.StageFinalizer) })
 	var left []string
 	for _, found := range []struct {
 		kind  string
 		count int
-	}{{"PavProvisioner", len(provisioners.Items)}, {"PavVolume", len(volumes.Items)}, {"PavStage", len(stages.Items)}} {
+	}{{"PavProvisioner", len(provisioners.Items)}, {"PavVolume", len(volumes.Items)}, {"PavStage", len(stages.Items)}, {"PavSnapshot", len(snapshots.Items)}} {
 		if found.count > 0 {
 			left = append(left, fmt.Sprintf("%d %s(s)", found.count, found.kind))
 		}
