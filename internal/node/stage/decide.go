@@ -90,7 +90,7 @@ var stageTable = table{
 	{"the volume is being unstaged", func(o observation) bool { return o.phase == pavv1.StageUnstaging }, unstageTable.decide},
 	// The mounts are gone since the node restarted, but other effects of staging may not be.
 	{"the node restarted since the volume was staged", func(o observation) bool { return !o.thisBoot }, to(stepRevert)},
-	{"the volume grows, and no node is to have it", func(o observation) bool { return o.offline }, to(stepGiveWay)},
+	{"the volume is withheld from nodes", func(o observation) bool { return o.withheld }, to(stepGiveWay)},
 	{"the volume is not validated yet", func(o observation) bool { return !o.validated }, validationTable.decide},
 	{"the volume is valid", always, stagingTable.decide},
 }

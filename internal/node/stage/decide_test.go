@@ -19,7 +19,7 @@ func TestDecideStage(t *testing.T) {
 		want step
 	}{
 		"no PavStage: record it":                                            {o: observation{}, want: stepRecord},
-		"volume grows while no node is to have it: give way":                {o: observation{exists: true, hasFinalizer: true, thisBoot: true, validated: true, offline: true}, want: stepGiveWay},
+		"volume is withheld from nodes: give way":                           {o: observation{exists: true, hasFinalizer: true, thisBoot: true, validated: true, withheld: true}, want: stepGiveWay},
 		"PavStage without a status: write it":                               {o: observation{exists: true, hasFinalizer: true, thisBoot: true, validated: true, unbegun: true}, want: stepBegin},
 		"deleted PavStage left a directory: remove it":                      {o: observation{leftover: true, attached: true}, want: stepSweep},
 		"PavStage is being deleted: wait for its end":                       {o: observation{terminating: true}, want: stepYield},

@@ -49,7 +49,7 @@ func (t *task) observe(ctx context.Context) (observation, error) {
 	if err := t.observeExpansion(ctx, &o); err != nil {
 		return o, err
 	}
-	if err := t.observeOffline(ctx, &o); err != nil {
+	if err := t.observeWithheld(ctx, &o); err != nil {
 		return o, err
 	}
 	return o, t.observeProgress(ctx, &o)

@@ -148,8 +148,8 @@ func (t *task) newStage(ctx context.Context) (*pavv1.PavStage, error) {
 	if record != nil && record.Status.CreationPod != nil {
 		return nil, t.awaitCreation(ctx, record)
 	}
-	if growsOffline(record) {
-		return nil, t.awaitExpansion(ctx, record)
+	if withheldTo(record) != "" {
+		return nil, t.awaitRelease(ctx, record)
 	}
 	provisioned := podplan.ProvisionedClaim(record, t.Driver, t.Handle)
 	if err := checkProvisionedClaim(volume.Name, provisioned); err != nil {

@@ -79,7 +79,7 @@ func randomObservation(random *rand.Rand) observation {
 		&o.validated, &o.validationIntended, &o.stagingIntended, &o.outcomeHeld, &o.ready, &o.attached, &o.covering,
 		&o.published, &o.occupied, &o.inUse, &o.pvReplaced, &o.clients, &o.given, &o.pavInUse, &o.unstagingWanted,
 		&o.unstagingIntended, &o.full, &o.stuck, &o.stopRequested, &o.unneeded,
-		&o.expansionIntended, &o.expansionStarted, &o.expanded, &o.otherHasPav, &o.offline,
+		&o.expansionIntended, &o.expansionStarted, &o.expanded, &o.otherHasPav, &o.withheld,
 	} {
 		*value = random.IntN(2) == 0
 	}

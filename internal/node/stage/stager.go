@@ -216,6 +216,7 @@ type task struct {
 	full          string          // why the node has no slot for a pod that is to be created
 	cause         string          // what is to be reported of the stage's pod: that it cannot start, or runs for long
 	waiting       bool            // only until kubelet has unmounted /pav from pods
+	withheldTo    string          // what is to be done with the volume while no node has it, or ""
 	looked        time.Time       // when the call last looked for pods that need the volume
 	validationPod *corev1.Pod
 	stagingPod    *corev1.Pod

@@ -25,9 +25,14 @@ type volumesAPI struct {
 	volumes     map[string]*corev1.PersistentVolume
 	claim       *corev1.PersistentVolumeClaim
 	provisioner *pavv1.PavProvisioner
+	record      *pavv1.PavVolume
 }
 
 func (a *volumesAPI) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+	if record, is := into.(*pavv1.PavVolume); is && a.record != nil {
+		a.record.DeepCopyInto(record)
+		return nil
+	}
 	object, is := into.(*unstructured.Unstructured)
 	if !is {
 		return a.API.Get(ctx, key, into, options...)

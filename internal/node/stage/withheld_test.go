@@ -1,0 +1,135 @@
+package stage
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+func growing(offline bool) pavv1.PavVolumeStatus {
+	return pavv1.PavVolumeStatus{Expansion: &pavv1.VolumeExpansionRecord{Offline: offline}}
+}
+
+// readBy is the status of a volume that one snapshot is made of, and then another one.
+func readBy(unstaged ...bool) pavv1.PavVolumeStatus {
+	var status pavv1.PavVolumeStatus
+	for i, is := range unstaged {
+		status.Readers = append(status.Readers, pavv1.VolumeReader{Kind: "PavSnapshot", Name: string(rune('a' + i)), Unstaged: is})
+	}
+	return status
+}
+
+func TestWithheldTo(t *testing.T) {
+	tests := map[string]struct {
+		status pavv1.PavVolumeStatus
+		want   string
+	}{
+		"nothing is to be done":                        {},
+		"it grows while nodes have it":                 {growing(false), ""},
+		"it grows while no node has it":                {growing(true), "grow"},
+		"it is snapshotted while nodes have it":        {readBy(false), ""},
+		"it is snapshotted while no node has it":       {readBy(true), "be snapshotted"},
+		"one of two snapshots waits":                   {readBy(false, true), "be snapshotted"},
+		"it grows, and is snapshotted after that, too": {pavv1.PavVolumeStatus{Expansion: growing(true).Expansion, Readers: readBy(true).Readers}, "grow"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := withheldTo(&pavv1.PavVolume{Status: test.status}); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+	if got := withheldTo(nil); got != "" {
+		t.Errorf("a volume without a record: got %q", got)
+	}
+}
+
+// withheldStage adds a volume that the controller agent withholds to the API server, and a PavStage that was just written.
+func (n *testNode) withheldStage(t *testing.T, v Volume, spec pavv1.PavProvisionerSpec, status pavv1.PavVolumeStatus) (*volumesAPI, *pavv1.PavStage) {
+	t.Helper()
+	api := n.withVolumes(v, "pv")
+	api.provisioner = &pavv1.PavProvisioner{Spec: spec}
+	api.record = &pavv1.PavVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv", UID: "record"}, Status: status}
+	api.volumes["pv"].Annotations = map[string]string{provisionedBy: v.Driver}
+	shared, _ := n.stager.names(v)
+	stage := n.ledger(t, v, shared)
+	raw, err := json.Marshal(api.volumes["pv"])
+	must(t, err)
+	stage.Spec.Volume.Raw = raw
+	stage.Status.Phase, stage.Status.StagingPod = "", nil
+	delete(n.API.Pods, "stage-1")
+	return api, stage
+}
+
+// The volume is looked at again once the PavStage is written: the controller agent may have withheld it meanwhile.
+func TestObserveWithheld(t *testing.T) {
+	v := Volume{Driver: "driver", Handle: "handle"}
+	expands := pavv1.PavProvisionerSpec{VolumeExpansion: &pavv1.VolumeExpansion{}}
+	snapshots := pavv1.PavProvisionerSpec{SnapshotCreation: &pavv1.SnapshotCreation{WhileStaged: pavv1.SnapshotWait}}
+	// A snapshot that waits was requested before that.
+	changed := pavv1.PavProvisionerSpec{SnapshotCreation: &pavv1.SnapshotCreation{WhileStaged: pavv1.SnapshotAllow}}
+	tests := map[string]struct {
+		spec   pavv1.PavProvisionerSpec
+		status pavv1.PavVolumeStatus
+		target string
+		o      observation
+		want   bool
+	}{
+		"it is to grow":                          {spec: expands, status: growing(true), want: true},
+		"it grows online":                        {spec: expands, status: growing(false)},
+		"it is to be snapshotted":                {spec: snapshots, status: readBy(true), want: true},
+		"it is to be snapshotted as before":      {spec: changed, status: readBy(true), want: true},
+		"it is snapshotted while nodes have it":  {spec: snapshots, status: readBy(false)},
+		"nothing is to be done":                  {spec: snapshots},
+		"its provisioner does neither":           {status: readBy(true)},
+		"a validation pod runs":                  {spec: snapshots, status: readBy(true), o: observation{phase: pavv1.StageValidating}, want: true},
+		"a staging pod may have run":             {spec: snapshots, status: readBy(true), o: observation{phase: pavv1.StageStaging, stagingIntended: true}},
+		"the node has it":                        {spec: snapshots, status: readBy(true), o: observation{phase: pavv1.StageStaged}},
+		"the node is about to be done with it":   {spec: snapshots, status: readBy(true), o: observation{phase: pavv1.StageUnstaging}},
+		"clients have it while it is restaged":   {spec: snapshots, status: readBy(true), o: observation{restaging: true}},
+		"the node has reserved it for a client":  {spec: snapshots, status: readBy(true), target: "/target"},
+		"it is withheld before it is reserved":   {spec: snapshots, status: readBy(true), o: observation{claimOnly: true}, want: true},
+		"another snapshot of it is to wait, too": {spec: snapshots, status: readBy(false, true), want: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t)
+			_, stage := n.withheldStage(t, v, test.spec, test.status)
+			task := n.stager.newTask(Subject{Volume: v, Target: test.target}, "")
+			task.stage = stage
+			must(t, task.observeWithheld(t.Context(), &test.o))
+			if test.o.withheld != test.want {
+				t.Errorf("got %t, want %t", test.o.withheld, test.want)
+			}
+		})
+	}
+}
+
+// A node that was too late removes its PavStage again, without a pod, and stages the volume once it may.
+func TestStage_WithheldVolume_GivesWay(t *testing.T) {
+	v := Volume{Driver: "driver", Handle: "handle"}
+	for want, test := range map[string]struct {
+		spec   pavv1.PavProvisionerSpec
+		status pavv1.PavVolumeStatus
+	}{
+		"is to grow while no node has it staged":           {pavv1.PavProvisionerSpec{VolumeExpansion: &pavv1.VolumeExpansion{}}, growing(true)},
+		"is to be snapshotted while no node has it staged": {pavv1.PavProvisionerSpec{SnapshotCreation: &pavv1.SnapshotCreation{}}, readBy(true)},
+	} {
+		t.Run(want, func(t *testing.T) {
+			n := newNode(t)
+			n.withheldStage(t, v, test.spec, test.status)
+			err := n.stager.newTask(Subject{Volume: v}, "").run(t.Context(), stageTable)
+			if !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v, want %v that says %q", err, ErrBusy, want)
+			}
+			if len(n.API.Stages) > 0 || len(n.API.Pods) > 0 {
+				t.Errorf("left are %d PavStages and %d pods", len(n.API.Stages), len(n.API.Pods))
+			}
+		})
+	}
+}
