@@ -50,7 +50,7 @@ func TestWithheldTo(t *testing.T) {
 }
 
 // withheldStage adds a volume that the controller agent withholds to the API server, and a PavStage that was just written.
-func (n *testNode) withheldStage(t *testing.T, v Volume, spec pavv1.PavProvisionerSpec, status pavv1.PavVolumeStatus) (*volumesAPI, *pavv1.PavStage) {
+func (n *testNode) withheldStage(t *testing.T, v Volume, spec pavv1.PavProvisionerSpec, status pavv1.PavVolumeStatus) *pavv1.PavStage {
 	t.Helper()
 	api := n.withVolumes(v, "pv")
 	api.provisioner = &pavv1.PavProvisioner{Spec: spec}
@@ -63,7 +63,7 @@ func (n *testNode) withheldStage(t *testing.T, v Volume, spec pavv1.PavProvision
 	stage.Spec.Volume.Raw = raw
 	stage.Status.Phase, stage.Status.StagingPod = "", nil
 	delete(n.API.Pods, "stage-1")
-	return api, stage
+	return stage
 }
 
 // The volume is looked at again once the PavStage is written: the controller agent may have withheld it meanwhile.
@@ -99,7 +99,7 @@ func TestObserveWithheld(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			n := newNode(t)
-			_, stage := n.withheldStage(t, v, test.spec, test.status)
+			stage := n.withheldStage(t, v, test.spec, test.status)
 			task := n.stager.newTask(Subject{Volume: v, Target: test.target}, "")
 			task.stage = stage
 			must(t, task.observeWithheld(t.Context(), &test.o))
