@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/albertofaria/pav/test/cluster/internal/paths"
 	"github.com/albertofaria/pav/test/cluster/internal/process"
 )
 
@@ -34,7 +35,8 @@ func (b Builder) Directory(ctx context.Context) (string, error) {
 	sum := sha256.New()
 	files := []string{
 		Present.Module + "/go.mod", Present.Module + "/go.sum",
-		containerdModule + "/go.mod", containerdModule + "/go.sum", "pause/main.go",
+		containerdModule + "/go.mod", containerdModule + "/go.sum",
+		snapshotsModule + "/go.mod", snapshotsModule + "/go.sum", "pause/main.go",
 	}
 	if b.Version != Present {
 		files = append(files, b.Version.Module+"/go.mod", b.Version.Module+"/go.sum")
@@ -59,8 +61,8 @@ func (b Builder) Directory(ctx context.Context) (string, error) {
 	return filepath.Join(b.Cache, "bin", b.Version.Name+"-"+hex.EncodeToString(sum.Sum(nil)[:6])), nil
 }
 
-// Build compiles the selected programs that are missing and returns their directory. Two builds at the same time wait
-// for each other. An interrupted build leaves no incomplete program.
+// Build compiles the selected programs that are missing and returns their directory, which also has the CRDs of
+// snapshots. Two builds at the same time wait for each other. An interrupted build leaves no incomplete program.
 func (b Builder) Build(ctx context.Context, selected Selection) (string, error) {
 	directory, err := b.Directory(ctx)
 	if err != nil {
@@ -75,9 +77,6 @@ func (b Builder) Build(ctx context.Context, selected Selection) (string, error) 
 	defer func() { _ = lock.Close() }()
 
 	missing := Missing(directory, Plan(b.Version, selected))
-	if len(missing) == 0 {
-		return directory, nil
-	}
 	if err := os.MkdirAll(directory, 0o755); err != nil {
 		return "", fmt.Errorf("making the directory of programs: %w", err)
 	}
@@ -89,7 +88,7 @@ func (b Builder) Build(ctx context.Context, selected Selection) (string, error) 
 		}
 		b.tellf("[%2d/%d] compiled %s in %.1f s", i+1, len(missing), program.Name, time.Since(start).Seconds())
 	}
-	return directory, nil
+	return directory, b.addCRDs(ctx, paths.SnapshotCRDs(directory))
 }
 
 // tellf writes a line of progress. It ignores errors, because a lost line is no reason to stop.

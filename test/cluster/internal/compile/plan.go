@@ -7,6 +7,8 @@ import (
 const (
 	containerdModule = "components/containerd"
 	cniPlugins       = "github.com/containernetworking/plugins/plugins/"
+	snapshotsModule  = "components/snapshots"
+	snapshotter      = "github.com/kubernetes-csi/external-snapshotter/"
 )
 
 // Program describes how one program is compiled.
@@ -44,7 +46,10 @@ func Plan(version Version, selected Selection) []Program {
 	if selected.Agnhost {
 		programs = append(programs, Present.program("agnhost", "test/images/agnhost"))
 	}
-	programs = append(programs, Program{Name: "etcd", Module: Present.Module, Package: "go.etcd.io/etcd/server/v3"})
+	programs = append(programs,
+		Program{Name: "etcd", Module: Present.Module, Package: "go.etcd.io/etcd/server/v3"},
+		Program{Name: "snapshot-controller", Module: snapshotsModule, Package: snapshotter + "v8/cmd/snapshot-controller"},
+	)
 	for _, name := range []string{"containerd", "containerd-shim-runc-v2", "ctr"} {
 		programs = append(programs, Program{
 			Name: name, Module: containerdModule, Package: "github.com/containerd/containerd/v2/cmd/" + name,

@@ -14,7 +14,7 @@ func TestPlanHasOptionalProgramsOnlyOnRequest(t *testing.T) {
 		want     []string
 		absent   []string
 	}{
-		"nothing optional": {want: []string{"kubelet", "etcd", "runc", "pause"}, absent: []string{"kubectl", "agnhost"}},
+		"nothing optional": {want: []string{"kubelet", "etcd", "snapshot-controller", "runc", "pause"}, absent: []string{"kubectl", "agnhost"}},
 		"kubectl":          {selected: Selection{Kubectl: true}, want: []string{"kubectl"}, absent: []string{"agnhost"}},
 		"agnhost":          {selected: Selection{Agnhost: true}, want: []string{"agnhost"}, absent: []string{"kubectl"}},
 	} {
@@ -67,7 +67,7 @@ func TestDirectoryChangesWithTheModules(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, module := range []string{Present.Module, older.Module, containerdModule} {
+	for _, module := range []string{Present.Module, older.Module, containerdModule, snapshotsModule} {
 		write(module+"/go.mod", "module example.com/m\n\ngo 1.26\n")
 		write(module+"/go.sum", "")
 	}
@@ -85,10 +85,13 @@ func TestDirectoryChangesWithTheModules(t *testing.T) {
 	if err != nil || again != first {
 		t.Errorf("after a change of another version: got %q, %v; want %q again", again, err, first)
 	}
-	write(containerdModule+"/go.sum", "changed")
-	changed, err := builder.Directory(t.Context())
-	if err != nil || changed == first {
-		t.Errorf("got %q, %v; want another directory", changed, err)
+	for _, module := range []string{containerdModule, snapshotsModule} {
+		write(module+"/go.sum", "changed")
+		changed, err := builder.Directory(t.Context())
+		if err != nil || changed == first {
+			t.Errorf("after a change of %s: got %q, %v; want another directory", module, changed, err)
+		}
+		first = changed
 	}
 }
 

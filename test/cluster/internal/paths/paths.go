@@ -36,6 +36,10 @@ func Cache() (string, error) {
 	return absolute(filepath.Join(directory, "pav-cluster"))
 }
 
+// SnapshotCRDs returns the directory of the CRDs of snapshots, which is in the directory of programs. Integration tests
+// depend on its name.
+func SnapshotCRDs(bin string) string { return filepath.Join(bin, "snapshot-crds") }
+
 // Checkout returns the root of the checkout that contains the working directory. If there is none, it returns the root
 // of the checkout that contains the program's executable.
 func Checkout() (string, error) {
