@@ -22,7 +22,7 @@ import (
 // answerLimit is the maximum size of an answer. A list of nodes is much smaller.
 const answerLimit = 8 << 20
 
-// Client reads from an API server through the network namespace of a process.
+// Client talks to an API server through the network namespace of a process.
 type Client struct {
 	server string
 	http   *http.Client
@@ -121,6 +121,12 @@ func (c *Client) get(ctx context.Context, path string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("asking the API server: %w", err)
 	}
+	return c.do(request)
+}
+
+// do sends a request and returns the content of the answer. If the API server refuses the request, the error is a
+// RefusedError.
+func (c *Client) do(request *http.Request) ([]byte, error) {
 	response, err := c.http.Do(request)
 	if err != nil {
 		return nil, fmt.Errorf("asking the API server: %w", err)
@@ -130,8 +136,32 @@ func (c *Client) get(ctx context.Context, path string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the API server's answer: %w", err)
 	}
-	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("the API server answers %s with %s", path, response.Status)
+	if response.StatusCode != http.StatusOK && response.StatusCode != http.StatusCreated {
+		return nil, &RefusedError{Path: request.URL.Path, Status: response.Status, Message: messageOf(content)}
 	}
 	return content, nil
+}
+
+// RefusedError is an answer of the API server that is not a success.
+type RefusedError struct {
+	Path, Status string
+	// Message is the API server's own, or empty.
+	Message string
+}
+
+func (e *RefusedError) Error() string {
+	text := fmt.Sprintf("the API server answers %s with %s", e.Path, e.Status)
+	if e.Message != "" {
+		text += ": " + e.Message
+	}
+	return text
+}
+
+// messageOf returns the message in an answer, or an empty string if the answer is no status of Kubernetes.
+func messageOf(content []byte) string {
+	var status struct{ Message string }
+	if err := json.Unmarshal(content, &status); err != nil {
+		return ""
+	}
+	return status.Message
 }

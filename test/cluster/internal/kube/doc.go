@@ -1,2 +1,2 @@
-// Package kube reads from the API server whether a cluster is ready. It only reads, and needs no client library.
+// Package kube reads from the API server whether a cluster is ready, and installs CRDs. It needs no client library.
 package kube
