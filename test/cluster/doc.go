@@ -16,15 +16,21 @@
 //	node isolate|reconnect NODE       disconnect or connect a node's network link; not for node1
 //	node COMPONENT start|stop|kill|restart NODE
 //
-// COMPONENT is kubelet, containerd, kube-proxy, etcd, kube-apiserver, kube-controller-manager, kube-scheduler or sshd.
-// A killed component is started again after one second. A stopped component stays stopped. Progress and errors go to
-// standard error. The exit code is 0, or 1 after an error. The exit code of exec is that of the command. All commands
-// are idempotent. Commands that change a cluster wait for each other.
+// COMPONENT is kubelet, containerd, kube-proxy, etcd, kube-apiserver, kube-controller-manager, kube-scheduler,
+// snapshot-controller or sshd. A killed component is started again after one second. A stopped component stays stopped.
+// Progress and errors go to standard error. The exit code is 0, or 1 after an error. The exit code of exec is that of
+// the command. All commands are idempotent. Commands that change a cluster wait for each other.
 //
 // # Versions
 //
 // $PAV_KUBERNETES selects another version of Kubernetes for the commands build and up: one of compile.Versions. The
 // other programs, of which etcd and containerd are the largest, are the same for all versions.
+//
+// # Snapshots
+//
+// Every cluster has Kubernetes' snapshot add-on: the CRDs VolumeSnapshotClass, VolumeSnapshot and VolumeSnapshotContent,
+// and the snapshot controller. It has no CRDs of group snapshots, and no sidecars of drivers. The CRDs are in the
+// directory snapshot-crds beside the programs, so that tests without a cluster can install them, too.
 //
 // # Images
 //

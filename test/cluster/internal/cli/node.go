@@ -14,7 +14,7 @@ import (
 // components are the names of components that the command line accepts, the most important first.
 var components = []string{
 	config.Kubelet, config.Containerd, config.Proxy, config.Etcd, config.APIServer,
-	config.ControllerManager, config.Scheduler, config.SSHD,
+	config.ControllerManager, config.Scheduler, config.SnapshotController, config.SSHD,
 }
 
 // operations are the operations on a component that the command line accepts.

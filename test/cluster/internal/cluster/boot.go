@@ -135,7 +135,7 @@ func (c Cluster) startRuntime(ctx context.Context, node config.Node, first proce
 	})
 }
 
-// startServer starts the API server and waits until it is ready.
+// startServer starts the API server, waits until it is ready, and installs the CRDs of snapshots.
 func (c Cluster) startServer(ctx context.Context, node config.Node, first process.Identity) error {
 	if err := start(ctx, node, first, config.Etcd, config.APIServer); err != nil {
 		return err
@@ -145,18 +145,22 @@ func (c Cluster) startServer(ctx context.Context, node config.Node, first proces
 		return err
 	}
 	defer client.Close()
-	return c.until(ctx, "the API server", func() (bool, error) {
+	err = c.until(ctx, "the API server", func() (bool, error) {
 		if client.Ready(ctx) == nil {
 			return true, nil
 		}
 		return false, healthy(ctx, node, first)
 	})
+	if err != nil {
+		return err
+	}
+	return c.installCRDs(ctx, node, first, client)
 }
 
 // startRest starts the components that need the API server, and the SSH server. It does not wait for any of them.
 func startRest(ctx context.Context, node config.Node, first process.Identity) error {
 	if node.ControlPlane() {
-		if err := start(ctx, node, first, config.ControllerManager, config.Scheduler); err != nil {
+		if err := start(ctx, node, first, config.ControllerManager, config.Scheduler, config.SnapshotController); err != nil {
 			return err
 		}
 	}
@@ -212,9 +216,13 @@ func (c Cluster) waitReady(ctx context.Context, nodes []config.Node) error {
 			return err
 		}
 	}
-	return c.until(ctx, "the default service account", func() (bool, error) {
+	err = c.until(ctx, "the default service account", func() (bool, error) {
 		return client.HasServiceAccount(ctx) == nil, nil
 	})
+	if err != nil || !nodes[0].ControlPlane() {
+		return err
+	}
+	return c.waitSnapshotController(ctx, nodes[0], controlPlane)
 }
 
 // until waits until a condition holds, fails, or times out.

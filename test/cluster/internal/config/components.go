@@ -11,21 +11,23 @@ import (
 
 // Names of the components. The log files have the same names.
 const (
-	Etcd              = "etcd"
-	APIServer         = "kube-apiserver"
-	ControllerManager = "kube-controller-manager"
-	Scheduler         = "kube-scheduler"
-	Proxy             = "kube-proxy"
-	Containerd        = "containerd"
-	Kubelet           = "kubelet"
-	SSHD              = "sshd"
+	Etcd               = "etcd"
+	APIServer          = "kube-apiserver"
+	ControllerManager  = "kube-controller-manager"
+	Scheduler          = "kube-scheduler"
+	SnapshotController = "snapshot-controller"
+	Proxy              = "kube-proxy"
+	Containerd         = "containerd"
+	Kubelet            = "kubelet"
+	SSHD               = "sshd"
 )
 
 // Component returns the command line of one component of a node.
 func (n Node) Component(name string) control.Component {
 	arguments := map[string]func() []string{
 		Etcd: n.etcd, APIServer: n.apiServer, ControllerManager: n.controllerManager,
-		Scheduler: n.scheduler, Proxy: n.proxy, Containerd: n.containerd, Kubelet: n.kubelet, SSHD: n.sshd,
+		Scheduler: n.scheduler, SnapshotController: n.snapshotController,
+		Proxy: n.proxy, Containerd: n.containerd, Kubelet: n.kubelet, SSHD: n.sshd,
 	}[name]()
 	program := n.program(name)
 	if name == SSHD {
@@ -101,6 +103,15 @@ func (n Node) scheduler() []string {
 	return []string{
 		"--kubeconfig=" + n.State.Kubeconfig(pki.Scheduler), "--leader-elect=false",
 		"--kube-api-qps=200", "--kube-api-burst=400",
+	}
+}
+
+func (n Node) snapshotController() []string {
+	return []string{
+		"--kubeconfig=" + n.State.Kubeconfig(pki.SnapshotController), "--leader-election=false",
+		"--kube-api-qps=200", "--kube-api-burst=400",
+		// The cluster has no CRDs of group snapshots. With this feature, the controller would wait for them for 30 s.
+		"--feature-gates=CSIVolumeGroupSnapshot=false",
 	}
 }
 

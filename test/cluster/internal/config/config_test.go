@@ -45,7 +45,9 @@ func TestPodRangesAreApartAndHoldNoNodeAddress(t *testing.T) {
 
 func TestComponentsStartOurProgramsWithNothingOfTheCallersEnvironment(t *testing.T) {
 	t.Setenv("HTTPS_PROXY", "http://proxy.example")
-	for _, name := range []string{Etcd, APIServer, ControllerManager, Scheduler, Proxy, Containerd, Kubelet, SSHD} {
+	for _, name := range []string{
+		Etcd, APIServer, ControllerManager, Scheduler, SnapshotController, Proxy, Containerd, Kubelet, SSHD,
+	} {
 		component := nodes()[0].Component(name)
 		program := "/bin-directory/" + name
 		if name == SSHD {

@@ -10,17 +10,18 @@ import (
 
 // Names of files in the directory that Write fills. The files of a certificate and its key end in .crt and .key.
 const (
-	AuthorityFile     = "ca.crt"
-	SigningKeyFile    = "service-account.key"
-	SigningPublicFile = "service-account.pub"
-	SSHKeyFile        = "ssh.key"
-	SSHPublicFile     = "ssh.pub"
-	APIServer         = "kube-apiserver"
-	APIServerClient   = "kube-apiserver-kubelet-client"
-	Admin             = "admin"
-	ControllerManager = "kube-controller-manager"
-	Scheduler         = "kube-scheduler"
-	Proxy             = "kube-proxy"
+	AuthorityFile      = "ca.crt"
+	SigningKeyFile     = "service-account.key"
+	SigningPublicFile  = "service-account.pub"
+	SSHKeyFile         = "ssh.key"
+	SSHPublicFile      = "ssh.pub"
+	APIServer          = "kube-apiserver"
+	APIServerClient    = "kube-apiserver-kubelet-client"
+	Admin              = "admin"
+	ControllerManager  = "kube-controller-manager"
+	Scheduler          = "kube-scheduler"
+	Proxy              = "kube-proxy"
+	SnapshotController = "snapshot-controller"
 )
 
 // Kubelet returns the name of a node's certificate, key and kubeconfig.
@@ -53,6 +54,8 @@ func (c Cluster) subjects() map[string]Subject {
 		ControllerManager: {User: "system:kube-controller-manager"},
 		Scheduler:         {User: "system:kube-scheduler"},
 		Proxy:             {User: "system:kube-proxy"},
+		// Kubernetes has no role for an add-on.
+		SnapshotController: {User: "snapshot-controller", Groups: []string{masters}},
 	}
 	for node, address := range c.Nodes {
 		subjects[Kubelet(node)] = Subject{

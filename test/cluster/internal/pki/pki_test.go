@@ -51,14 +51,15 @@ func TestCertificatesAreValidForTheirSubjects(t *testing.T) {
 		user, group string
 		server      string
 	}{
-		Admin:             {user: "admin", group: "system:masters"},
-		APIServerClient:   {user: "kube-apiserver-kubelet-client", group: "system:masters"},
-		ControllerManager: {user: "system:kube-controller-manager"},
-		Scheduler:         {user: "system:kube-scheduler"},
-		Proxy:             {user: "system:kube-proxy"},
-		APIServer:         {user: "kube-apiserver", server: "10.88.0.1"},
-		Kubelet("node1"):  {user: "system:node:node1", group: "system:nodes", server: "10.88.0.1"},
-		Kubelet("node2"):  {user: "system:node:node2", group: "system:nodes", server: "node2"},
+		Admin:              {user: "admin", group: "system:masters"},
+		APIServerClient:    {user: "kube-apiserver-kubelet-client", group: "system:masters"},
+		ControllerManager:  {user: "system:kube-controller-manager"},
+		Scheduler:          {user: "system:kube-scheduler"},
+		Proxy:              {user: "system:kube-proxy"},
+		SnapshotController: {user: "snapshot-controller", group: "system:masters"},
+		APIServer:          {user: "kube-apiserver", server: "10.88.0.1"},
+		Kubelet("node1"):   {user: "system:node:node1", group: "system:nodes", server: "10.88.0.1"},
+		Kubelet("node2"):   {user: "system:node:node2", group: "system:nodes", server: "node2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			certificate := load(t, directory, name)
