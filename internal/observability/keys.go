@@ -12,8 +12,9 @@ import (
 // The keys of log lines of both agents. The values of claims and pods are NAMESPACE/NAME.
 const (
 	Claim           = "claim"
-	Volume          = "volume" // the name of the PersistentVolume, and of the PavVolume
-	Stage           = "stage"  // the name of the PavStage
+	Volume          = "volume"   // the name of the PersistentVolume, and of the PavVolume
+	Stage           = "stage"    // the name of the PavStage
+	Snapshot        = "snapshot" // the name of the PavSnapshot
 	Node            = "node"
 	Pod             = "pod"
 	Provisioner     = "provisioner"

@@ -53,6 +53,37 @@ func storageOfStage(s *pavv1.PavStage) string {
 	return Storage(s.Spec.Provisioner, s.Spec.VolumeHandle)
 }
 
+// StorageOfSnapshot returns the key of the snapshot that a PavSnapshot has or will have, or that of its default handle. Handles of
+// snapshots and of volumes may be the same.
+func StorageOfSnapshot(s *pavv1.PavSnapshot) string {
+	return Storage(s.Spec.Provisioner, cmp.Or(s.Status.Handle, s.Status.PlannedHandle, s.Spec.SnapshotHandle, s.Name))
+}
+
+// StagesOfVolume returns the PavStages of a volume, by the name of its PersistentVolume, according to the cache.
+func StagesOfVolume(ctx context.Context, cache client.Reader, provisioner, volume string) ([]pavv1.PavStage, error) {
+	stages := &pavv1.PavStageList{}
+	if err := cache.List(ctx, stages, client.MatchingFields{stagesByVolume: Bucket(volume)}); err != nil {
+		return nil, fmt.Errorf("looking up where volume %q is staged: %w", volume, err)
+	}
+	return slices.DeleteFunc(stages.Items, func(s pavv1.PavStage) bool {
+		return s.Spec.VolumeName != volume || s.Spec.Provisioner != provisioner
+	}), nil
+}
+
+// VolumeOfHandle returns the PersistentVolume with a driver and handle, or nil, according to the cache.
+func VolumeOfHandle(ctx context.Context, cache client.Reader, driver, handle string) (*corev1.PersistentVolume, error) {
+	storage, volumes := Storage(driver, handle), &corev1.PersistentVolumeList{}
+	if err := cache.List(ctx, volumes, client.MatchingFields{PVsByStorage: Bucket(storage)}); err != nil {
+		return nil, fmt.Errorf("looking up the PersistentVolume with the handle %q: %w", handle, err)
+	}
+	for i := range volumes.Items {
+		if pv := &volumes.Items[i]; storageOfPV(pv) == storage {
+			return pv, nil
+		}
+	}
+	return nil, nil
+}
+
 // The kinds of objects that can use storage.
 const (
 	KindPV     = "PersistentVolume"

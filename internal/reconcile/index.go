@@ -61,8 +61,17 @@ const (
 	// StagesByNode finds PavStages by spec.nodeName.
 	StagesByNode = "pavstage.node"
 
+	// SnapshotsByVolume finds PavSnapshots by spec.volumeName.
+	SnapshotsByVolume = "pavsnapshot.volume"
+
+	// SnapshotsByStorage finds PavSnapshots by the bucket of StorageOfSnapshot.
+	SnapshotsByStorage = "pavsnapshot.storage"
+
 	// PodsByVolume finds workflow pods by the name of the PavVolume that controls them.
 	PodsByVolume = "pod.volume"
+
+	// PodsBySnapshot finds workflow pods by the name of the PavSnapshot that controls them.
+	PodsBySnapshot = "pod.snapshot"
 )
 
 // buckets is how many keys an index has at most whose keys few objects share. With a key of its own for each object, half of an
@@ -161,12 +170,20 @@ var indexes = []index{
 	inBucket(&pavv1.PavStage{}, stagesByStorage, storageOfStage),
 	inBucket(&pavv1.PavStage{}, stagesByVolume, func(s *pavv1.PavStage) string { return s.Spec.VolumeName }),
 	of(&pavv1.PavStage{}, StagesByNode, func(s *pavv1.PavStage) string { return s.Spec.NodeName }),
-	of(&corev1.Pod{}, PodsByVolume, func(p *corev1.Pod) string {
-		if owner := metav1.GetControllerOf(p); owner != nil && owner.Kind == "PavVolume" {
+	of(&pavv1.PavSnapshot{}, SnapshotsByVolume, func(s *pavv1.PavSnapshot) string { return s.Spec.VolumeName }),
+	inBucket(&pavv1.PavSnapshot{}, SnapshotsByStorage, StorageOfSnapshot),
+	of(&corev1.Pod{}, PodsByVolume, controlledBy("PavVolume")),
+	of(&corev1.Pod{}, PodsBySnapshot, controlledBy("PavSnapshot")),
+}
+
+// controlledBy returns the name of a pod's controller, if it is of the kind.
+func controlledBy(kind string) func(*corev1.Pod) string {
+	return func(p *corev1.Pod) string {
+		if owner := metav1.GetControllerOf(p); owner != nil && owner.Kind == kind {
 			return owner.Name
 		}
 		return ""
-	}),
+	}
 }
 
 // IsHeld reports whether a PersistentVolume is being deleted and still has PaV's finalizer.

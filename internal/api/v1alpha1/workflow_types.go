@@ -37,6 +37,9 @@ const (
 
 	// ReasonPodRunsLong means that the pod has run for longer than such pods usually do.
 	ReasonPodRunsLong = "PodRunsLong"
+
+	// ReasonBeingRead means that the pod waits until the readers of the volume have read its storage.
+	ReasonBeingRead = "BeingRead"
 )
 
 // IsStoppedByRetry reports whether a retry stops the pod of an object with such a condition.

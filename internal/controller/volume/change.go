@@ -22,11 +22,11 @@ func (r *Reconciler) changeRequest(ctx context.Context, o observation) (podplan.
 	if o.user == nil || o.provisioner == nil {
 		return podplan.VolumeRequest{}, reconcile.ErrStale
 	}
-	claim, err := r.readClaim(ctx, client.ObjectKeyFromObject(o.user))
+	claim, err := reconcile.ReadClaim(ctx, r.Live, client.ObjectKeyFromObject(o.user))
 	if err != nil {
 		return podplan.VolumeRequest{}, err
 	}
-	pv, err := r.read(ctx, corev1.SchemeGroupVersion.WithKind("PersistentVolume"), client.ObjectKey{Name: o.volume.Name})
+	pv, err := reconcile.ReadObject(ctx, r.Live, corev1.SchemeGroupVersion.WithKind("PersistentVolume"), client.ObjectKey{Name: o.volume.Name})
 	if err != nil {
 		return podplan.VolumeRequest{}, err
 	}

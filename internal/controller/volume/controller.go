@@ -114,6 +114,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(ofClaim)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(ofPod)).
 		Watches(&pavv1.PavStage{}, handler.EnqueueRequestsFromMapFunc(ofStage)).
+		Watches(&pavv1.PavSnapshot{}, handler.EnqueueRequestsFromMapFunc(ofSnapshot), builder.WithPredicates(gone)).
 		Watches(&pavv1.PavProvisioner{}, handler.EnqueueRequestsFromMapFunc(r.unsettled), builder.WithPredicates(reconcile.IgnoreCountUpdates)).
 		Watches(&storagev1.CSIDriver{}, handler.EnqueueRequestsFromMapFunc(r.unsettled)).
 		Watches(&storagev1.CSINode{}, handler.EnqueueRequestsFromMapFunc(r.ofNewDrivers)).
@@ -225,6 +226,20 @@ func ofPod(_ context.Context, object client.Object) []ctrl.Request {
 		return named(owner.Name)
 	}
 	return nil
+}
+
+// gone passes the ends of objects.
+var gone = predicate.Funcs{
+	CreateFunc: func(event.CreateEvent) bool { return false },
+	UpdateFunc: func(event.UpdateEvent) bool { return false },
+}
+
+func ofSnapshot(_ context.Context, object client.Object) []ctrl.Request {
+	snapshot, ok := object.(*pavv1.PavSnapshot)
+	if !ok || snapshot.Spec.VolumeName == "" {
+		return nil
+	}
+	return named(snapshot.Spec.VolumeName)
 }
 
 func ofStage(_ context.Context, object client.Object) []ctrl.Request {
@@ -365,6 +380,7 @@ var acts = map[step]func(*Reconciler, context.Context, observation, decision) er
 	stepDeletePV:     (*Reconciler).deletePV,
 	stepRetain:       (*Reconciler).retain,
 	stepRelease:      (*Reconciler).release,
+	stepDropReaders:  (*Reconciler).dropReaders,
 	stepForget:       (*Reconciler).forget,
 }
 

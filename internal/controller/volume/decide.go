@@ -122,6 +122,9 @@ const (
 	// stepRelease: release the handle of deleted storage, so that another volume can have it.
 	stepRelease step = "Release"
 
+	// stepDropReaders: remove readers from the record that do not exist any more.
+	stepDropReaders step = "DropReaders"
+
 	// stepForget: no storage is left, or none was ever created; delete the PavVolume.
 	stepForget step = "Forget"
 )
@@ -148,7 +151,10 @@ func needsWhole(s step) bool {
 
 // decide is pure: it does no I/O and reads no clock.
 func decide(o observation) decision {
-	d := volumeTable.Decide(o)
+	if len(o.formerReaders) > 0 {
+		return decision{Step: stepDropReaders, Rule: "a reader does not exist any more"}
+	}
+	d := decideRead(o, volumeTable.Decide(o))
 	if pod := o.unrecordedPod(); pod != nil && afterAllPods(d.Step) {
 		d = waitForUnrecorded(o, pod)
 		d.Rule = "a pod that is not recorded has not ended"

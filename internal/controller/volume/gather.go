@@ -47,6 +47,9 @@ func (r *Reconciler) gather(ctx context.Context, volume *pavv1.PavVolume) (obser
 	if err := r.gatherFinders(ctx, &o); err != nil {
 		return o, err
 	}
+	if err := r.gatherReaders(ctx, &o); err != nil {
+		return o, err
+	}
 	return o, r.gatherOthers(ctx, &o)
 }
 
@@ -192,6 +195,11 @@ func (r *Reconciler) confirmed(ctx context.Context, o observation, d decision) (
 	}
 	if err := r.confirmUsers(ctx, &o); err != nil { // only now, as it reads all claims
 		return o, err
+	}
+	if o.deletesStorage(d.Step) {
+		if err := r.confirmDependents(ctx, &o); err != nil {
+			return o, err
+		}
 	}
 	if decide(o).Step != d.Step {
 		return o, reconcile.ErrStale

@@ -65,6 +65,13 @@ type observation struct {
 	// and handle, and the PavStages of its PersistentVolume.
 	others []reconcile.Holder
 
+	// readers are the objects for which pods read the storage, and formerReaders those that are recorded and do not exist any more.
+	readers       []string
+	formerReaders []pavv1.VolumeReader
+
+	// dependents are the names of PavSnapshots that cannot exist without the storage.
+	dependents []string
+
 	// finders are the names of PavVolumes whose creation pods may still name the storage that the volume has deleted.
 	finders []string
 

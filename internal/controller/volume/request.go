@@ -5,9 +5,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/validate/content"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -23,7 +20,7 @@ import (
 // reconcile.ErrStale, as the cache is behind.
 func (r *Reconciler) provisioningRequest(ctx context.Context, o observation, d *pavv1.VolumeDefinition, node string) (podplan.VolumeRequest, error) {
 	volume := o.volume
-	claim, err := r.readClaim(ctx, claimKey(volume))
+	claim, err := reconcile.ReadClaim(ctx, r.Live, claimKey(volume))
 	if err != nil {
 		return podplan.VolumeRequest{}, err
 	}
@@ -65,7 +62,7 @@ func (r *Reconciler) validatedRequest(ctx context.Context, o observation) (podpl
 // deletionRequest returns the request that the current definition deletes or reverts. If the claim is gone, or was replaced,
 // it has the recorded copy.
 func (r *Reconciler) deletionRequest(ctx context.Context, o observation) (podplan.VolumeRequest, error) {
-	live, err := r.readClaim(ctx, claimKey(o.volume))
+	live, err := reconcile.ReadClaim(ctx, r.Live, claimKey(o.volume))
 	if err != nil {
 		return podplan.VolumeRequest{}, err
 	}
@@ -100,7 +97,7 @@ func (r *Reconciler) requestOf(o observation, claim map[string]any) (podplan.Vol
 	if err != nil {
 		return podplan.VolumeRequest{}, err
 	}
-	request := podplan.VolumeRequest{Claim: claim, Class: class, Attributes: attributes.Parameters, Templates: r.Templates, GetPVC: r.getPVC}
+	request := podplan.VolumeRequest{Claim: claim, Class: class, Attributes: attributes.Parameters, Templates: r.Templates, GetPVC: reconcile.GetPVC(r.Live)}
 	if o.provisioner != nil {
 		request.Allowed = o.provisioner.Spec.AllowedClaimNamespaces
 	}
@@ -123,55 +120,19 @@ func (r *Reconciler) reportLookup(volume *pavv1.PavVolume, message string, allow
 	r.Events.Event(volume, eventType, protocol.ForeignClaim, observability.Clip(message, observability.MaxNote))
 }
 
-// getPVC is the template function of that name.
-func (r *Reconciler) getPVC(ctx context.Context, name, namespace string) (map[string]any, error) {
-	claim, err := r.readClaim(ctx, types.NamespacedName{Namespace: namespace, Name: name})
-	if err != nil {
-		return nil, err
-	}
-	if claim == nil {
-		return nil, template.ErrNoClaim
-	}
-	return claim.Object, nil
-}
-
-// readClaim returns a claim as the API server has it, or nil if there is none.
-func (r *Reconciler) readClaim(ctx context.Context, key types.NamespacedName) (*unstructured.Unstructured, error) {
-	return r.read(ctx, corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), key)
-}
-
 // readNode returns a Node as the API server has it, or nil if there is none.
 func (r *Reconciler) readNode(ctx context.Context, name string) (map[string]any, error) {
-	node, err := r.read(ctx, corev1.SchemeGroupVersion.WithKind("Node"), types.NamespacedName{Name: name})
+	node, err := reconcile.ReadObject(ctx, r.Live, corev1.SchemeGroupVersion.WithKind("Node"), types.NamespacedName{Name: name})
 	if err != nil || node == nil {
 		return nil, err
 	}
 	return node.Object, nil
 }
 
-func (r *Reconciler) read(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (*unstructured.Unstructured, error) {
-	// The name may be any text of a tenant. The client rejects invalid names before it asks the API server.
-	if key.Name == "" || key.Namespace == "" && kind.Kind == "PersistentVolumeClaim" {
-		return nil, nil
-	}
-	for _, part := range []string{key.Namespace, key.Name} {
-		if len(content.IsPathSegmentName(part)) > 0 {
-			return nil, nil
-		}
-	}
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(kind)
-	object, err := optional(ctx, r.Live, key, object)
-	if object != nil {
-		object.SetManagedFields(nil)
-	}
-	return object, err
-}
-
 // returnNode lets the scheduler choose another node for the claim's first consumer, as external-provisioner does if a volume
 // cannot be created for the selected node.
 func (r *Reconciler) returnNode(ctx context.Context, o observation, _ decision) error {
-	claim, err := r.readClaim(ctx, claimKey(o.volume))
+	claim, err := reconcile.ReadClaim(ctx, r.Live, claimKey(o.volume))
 	if err != nil {
 		return err
 	}

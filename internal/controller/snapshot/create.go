@@ -1,0 +1,149 @@
+package snapshot
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/attempt"
+	"github.com/albertofaria/pav/internal/controller/rule"
+	"github.com/albertofaria/pav/internal/observability"
+	"github.com/albertofaria/pav/internal/podplan"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// begin begins an attempt to create the snapshot, or to process one that is cut.
+func (r *Reconciler) begin(ctx context.Context, o observation, d rule.Decision) error {
+	if err := r.confirm(ctx, o, d.Step); err != nil {
+		return err
+	}
+	plan, err := r.plan(ctx, o)
+	if err != nil {
+		return r.refuse(ctx, o, pavv1.WorkflowSnapshotCreation, r.beginning(o, nil), err)
+	}
+	if o.pending() {
+		if err := r.enter(ctx, o); err != nil {
+			return err
+		}
+	}
+	return r.intend(ctx, o, intent{
+		step: pavv1.SnapshotCreating, pod: plan.Pod, change: r.beginning(o, plan),
+	})
+}
+
+// plan evaluates the definition of the snapshot.
+func (r *Reconciler) plan(ctx context.Context, o observation) (*podplan.SnapshotPlan, error) {
+	return r.requestOf(o).Create(ctx, o.provisioner.Spec.SnapshotCreation, o.record.Status.Handle)
+}
+
+// beginning records a new attempt. Plan is nil if it fails before a pod is recorded.
+func (r *Reconciler) beginning(o observation, plan *podplan.SnapshotPlan) change {
+	return func(status *pavv1.PavSnapshotStatus) {
+		if status.Phase == "" {
+			status.Phase, status.RecordUID = pavv1.SnapshotPending, o.record.UID
+		}
+		status.Attempt++
+		status.LastHandledRetry = o.record.Annotations[pavv1.RetryAnnotation]
+		status.ProvisionerGeneration = o.provisioner.Generation
+		status.SyncRequestTime = nil
+		if o.pending() && o.whileStaged() == pavv1.SnapshotSync {
+			status.SyncRequestTime = new(metav1.NewMicroTime(r.Now()))
+		}
+		if o.volume != nil {
+			status.AccessibleTopology = o.volume.Status.AccessibleTopology
+		}
+		if plan != nil && o.pending() {
+			status.PlannedHandle = plan.Handle
+		}
+	}
+}
+
+// takeOver records a snapshot that exists: an administrator wrote its VolumeSnapshotContent, or its record was lost.
+func (r *Reconciler) takeOver(ctx context.Context, o observation, _ rule.Decision) error {
+	return r.patchStatus(ctx, o.record, func(status *pavv1.PavSnapshotStatus) {
+		status.RecordUID, status.Handle = o.record.UID, o.existing()
+		setReady(o.record, status)
+		if shown := o.content.Status; shown != nil {
+			if shown.RestoreSize != nil {
+				status.Size = resource.NewQuantity(*shown.RestoreSize, resource.BinarySI)
+			}
+			if shown.CreationTime != nil {
+				status.CreationTime = new(metav1.NewMicroTime(time.Unix(0, *shown.CreationTime)))
+			}
+		}
+		if status.CreationTime == nil {
+			status.CreationTime = new(metav1.NewMicroTime(r.Now())) // as csi-snapshotter says of a driver that cannot list snapshots
+		}
+	})
+}
+
+// recordCut records the handle and size of a snapshot that is cut. If they are invalid, the creation is reverted; if another object has
+// the handle, it is not, as that would delete the other snapshot.
+func (r *Reconciler) recordCut(ctx context.Context, o observation, _ rule.Decision) error {
+	pod, cut := o.pod(), o.progress() == attempt.Ready
+	result, err := workflow.ResultOf(pod)
+	if err != nil {
+		return r.failCreation(ctx, o, outputInvalid(pod, err), nothing, true)
+	}
+	outcome, err := podplan.OutcomeOf(o.record, result)
+	if podplan.IsRefusal(err) {
+		return r.failCreation(ctx, o, outputInvalid(pod, err), nothing, true)
+	}
+	if err != nil {
+		return err
+	}
+	others, err := r.holders(ctx, o.record, outcome.Handle)
+	if err != nil {
+		return err
+	}
+	if len(others) > 0 {
+		failure := outputInvalid(pod, fmt.Errorf("the handle %q is already in use by %s", outcome.Handle, others[0]))
+		failure.Reason = pavv1.FailureHandleInUse
+		return r.failCreation(ctx, o, failure, nothing, false)
+	}
+	size := resource.NewQuantity(outcome.Size, resource.BinarySI)
+	if outcome.Size == 0 && o.pv != nil {
+		size = new(o.pv.Spec.Capacity[corev1.ResourceStorage]) // it has no more data than the volume
+	}
+	if err := r.patchStatus(ctx, o.record, func(status *pavv1.PavSnapshotStatus) {
+		status.Handle, status.Size, status.SyncRequestTime = outcome.Handle, size, nil
+		// What was written before this time is in the snapshot.
+		status.CreationTime = new(metav1.NewMicroTime(workflow.StartOf(pod)))
+		if cut {
+			status.Phase = pavv1.SnapshotCut
+			setCondition(o.record, status, pavv1.SnapshotCreated, "Processing", fmt.Sprintf("the snapshot is cut, and pod %s/%s processes it", pod.Namespace, pod.Name))
+			return
+		}
+		setReady(o.record, status)
+	}); err != nil {
+		return err
+	}
+	ctrl.LoggerFrom(ctx).Info("cut a snapshot", observability.Duration, r.since(o.record.CreationTimestamp))
+	return nil
+}
+
+func outputInvalid(pod *corev1.Pod, err error) *pavv1.WorkflowFailure {
+	failure := workflow.FailureWithoutPod(pavv1.WorkflowSnapshotCreation, err)
+	failure.Reason, failure.PodNamespace, failure.PodName = pavv1.FailureOutputInvalid, pod.Namespace, pod.Name
+	return failure
+}
+
+// markReady records that the pod of a snapshot that was cut has completed.
+func (r *Reconciler) markReady(ctx context.Context, o observation, _ rule.Decision) error {
+	return r.patchStatus(ctx, o.record, func(status *pavv1.PavSnapshotStatus) { setReady(o.record, status) })
+}
+
+// setReady records that the snapshot can be used.
+func setReady(record *pavv1.PavSnapshot, status *pavv1.PavSnapshotStatus) {
+	status.Phase, status.Step, status.Pod, status.Failure, status.PlannedHandle = pavv1.SnapshotReady, "", nil, nil, ""
+	meta.RemoveStatusCondition(&status.Conditions, pavv1.SnapshotCreated) // so that the new condition has the time of this write
+	meta.SetStatusCondition(&status.Conditions, metav1.Condition{Type: pavv1.SnapshotCreated, Status: metav1.ConditionTrue,
+		Reason: "Created", Message: "the snapshot can be used", ObservedGeneration: record.Generation})
+}

@@ -1,0 +1,96 @@
+package snapshot
+
+import (
+	"fmt"
+	"time"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/attempt"
+	"github.com/albertofaria/pav/internal/controller/rule"
+)
+
+// unwantedTable is for a snapshot that nobody wants any more, and whose deletion has not begun.
+var unwantedTable = table{
+	{Name: "the pod of a snapshot that is not wanted was not created", When: func(o observation) bool {
+		return o.record.Status.Pod != nil && waitsForSlot(o)
+	}, Then: to(stepDropPod)},
+	{Name: "the pod of a snapshot that is not wanted runs", When: pod(attempt.Running, attempt.Ready), Then: to(rule.StopPod)},
+	{Name: "the pod of a snapshot that is not wanted is being deleted", When: pod(attempt.Stopping), Then: func(o observation) rule.Decision {
+		return rule.OfPod(o.attempt().DecideStopping(), pavv1.SnapshotDeleted)
+	}},
+	{Name: "the result of the pod of a snapshot that is not wanted is not reported", When: func(o observation) bool {
+		return o.pending() && o.record.Status.Pod != nil && o.awaitsReport()
+	}, Then: reporting(pavv1.SnapshotDeleted)},
+	{Name: "a pod may have created the snapshot that is not wanted", When: func(o observation) bool { return o.pending() && o.record.Status.Pod != nil }, Then: to(stepRevert)},
+	{Name: "no snapshot was created", When: func(o observation) bool { return o.pending() && !o.exists() }, Then: releaseTable.Decide},
+	{Name: "the snapshot is to be retained", When: observation.retains, Then: to(stepRetain)},
+	{Name: "the snapshot is to be deleted", When: rule.Always[observation], Then: to(stepMarkDeleting)},
+}
+
+// releaseTable is for a snapshot of which nothing is left but objects.
+var releaseTable = table{
+	{Name: "the VolumeSnapshotContent waits", When: observation.isHeld, Then: to(stepRelease)},
+	{Name: "nothing is left of the snapshot", When: rule.Always[observation], Then: to(stepForget)},
+}
+
+// retainedTable is for a snapshot whose storage belongs to the administrator.
+var retainedTable = table{
+	{Name: "the VolumeSnapshotContent of a retained snapshot waits", When: observation.isHeld, Then: to(stepRelease)},
+	{Name: "the retained snapshot is to be deleted after all", When: func(o observation) bool { return o.deleting() && !o.retains() }, Then: to(stepMarkDeleting)},
+	{Name: "the snapshot stays", When: rule.Always[observation], Then: to(rule.Done)},
+}
+
+// deletionTable is for a snapshot whose storage is to be deleted.
+var deletionTable = table{
+	{Name: "the storage is deleted", When: func(o observation) bool { return o.record.Status.Step == pavv1.SnapshotDeletedStep }, Then: releaseTable.Decide},
+	{Name: "another object has the snapshot", When: func(o observation) bool { return !o.attempt().HasBegun() && len(o.others) > 0 }, Then: func(o observation) rule.Decision {
+		return rule.Waiting(pavv1.SnapshotDeleted, "StillInUse", fmt.Sprintf("%s has the same snapshot, with the handle %q; it is deleted after that object: delete the object, or set its deletionPolicy to Retain first to keep the storage",
+			o.others[0], o.record.Status.Handle), true)
+	}},
+	{Name: "the storage is to be deleted", When: rule.Always[observation], Then: deletionPodTable.Decide},
+}
+
+// deletionPodTable is for a snapshot whose storage is to be deleted, or whose creation is to be reverted.
+var deletionPodTable = table{
+	{Name: "there is no provisioner to delete with", When: func(o observation) bool { return o.provisioner == nil && waitsForSlot(o) }, Then: func(o observation) rule.Decision {
+		return rule.Waiting(pavv1.SnapshotDeleted, "NoProvisioner", fmt.Sprintf("PavProvisioner %q does not exist, and only it defines how to delete the snapshot: create it again; or delete by hand what its pods have made, then remove the finalizer from the PavSnapshot",
+			o.record.Spec.Provisioner), true)
+	}},
+	{Name: "there is nothing to delete", When: func(o observation) bool { return o.record.Status.Pod == nil && !o.hasDeletionPod() }, Then: deleted},
+	{Name: "the next deletion pod is not due", When: func(o observation) bool { return o.record.Status.Pod == nil && deletionBackoff(o) > 0 }, Then: rule.Again(deletionBackoff)},
+	{Name: "a deletion pod is due", When: func(o observation) bool { return o.record.Status.Pod == nil }, Then: to(stepDelete)},
+	{Name: "the deletion pod waits for a slot", When: waitsForSlot, Then: func(o observation) rule.Decision {
+		return rule.OfPod(o.attempt().DecideQueued(), pavv1.SnapshotDeleted)
+	}},
+	{Name: "the deletion pod runs", When: pod(attempt.Running), Then: func(o observation) rule.Decision {
+		return rule.OfPod(o.attempt().DecideRunning(), pavv1.SnapshotDeleted)
+	}},
+	{Name: "the deletion pod is being deleted", When: pod(attempt.Stopping), Then: func(o observation) rule.Decision {
+		return rule.OfPod(o.attempt().DecideStopping(), pavv1.SnapshotDeleted)
+	}},
+	{Name: "the result of the deletion pod is not reported", When: pod(attempt.Reporting), Then: reporting(pavv1.SnapshotDeleted)},
+	{Name: "the deletion pod succeeded", When: pod(attempt.Succeeded), Then: deleted},
+	{Name: "the deletion pod failed", When: rule.Always[observation], Then: to(stepRecordFailure)},
+}
+
+// deleted decides about a snapshot whose storage is deleted, or whose creation is reverted.
+func deleted(o observation) rule.Decision {
+	if o.reverting() {
+		return rule.Decision{Step: stepReverted}
+	}
+	return rule.Decision{Step: stepMarkDeleted}
+}
+
+func (o observation) hasDeletionPod() bool {
+	d := o.provisioner.Spec.SnapshotDeletion
+	return d != nil && d.PodTemplate != nil
+}
+
+// deletionBackoff returns how long the next deletion pod has to wait. It does not wait if the definition has changed since the last one.
+func deletionBackoff(o observation) time.Duration {
+	status := &o.record.Status
+	if status.DeletionFailure == nil || status.ProvisionerGeneration != o.provisioner.Generation {
+		return 0
+	}
+	return o.retryIn(status.DeletionAttempt, status.DeletionFailure)
+}

@@ -1,0 +1,217 @@
+package snapshot
+
+import (
+	"context"
+	"fmt"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/attempt"
+	"github.com/albertofaria/pav/internal/controller/rule"
+	"github.com/albertofaria/pav/internal/reconcile"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// gather reads from the cache what the decision depends on.
+func (r *Reconciler) gather(ctx context.Context, record *pavv1.PavSnapshot) (observation, error) {
+	o := observation{record: record, now: r.Now(), contended: r.slots.Contended(record.Spec.Provisioner)}
+	o.retry = pavv1.RetryRequested(record, record.Status.LastHandledRetry, o.now)
+	if err := r.gatherObjects(ctx, r.Client, &o); err != nil {
+		return o, err
+	}
+	if err := r.gatherPods(ctx, &o); err != nil {
+		return o, err
+	}
+	if err := r.gatherStages(ctx, &o); err != nil {
+		return o, err
+	}
+	var err error
+	if o.is(pavv1.SnapshotDeleting) {
+		o.others, err = r.holders(ctx, record, record.Status.Handle)
+	}
+	return o, err
+}
+
+// gatherObjects reads the objects that decide whether the snapshot is wanted and can be made.
+func (r *Reconciler) gatherObjects(ctx context.Context, reader client.Reader, o *observation) error {
+	spec := &o.record.Spec
+	var err error
+	if o.provisioner, err = optional(ctx, reader, client.ObjectKey{Name: spec.Provisioner}, &pavv1.PavProvisioner{}); err != nil {
+		return err
+	}
+	if o.content, err = optional(ctx, reader, client.ObjectKey{Name: spec.ContentRef.Name}, &snapshotv1.VolumeSnapshotContent{}); err != nil {
+		return err
+	}
+	if o.content != nil && o.content.UID != spec.ContentRef.UID {
+		o.content = nil
+	}
+	if err := r.gatherSnapshot(ctx, reader, o); err != nil || spec.VolumeName == "" {
+		return err
+	}
+	if o.pv, err = optional(ctx, reader, client.ObjectKey{Name: spec.VolumeName}, &corev1.PersistentVolume{}); err != nil {
+		return err
+	}
+	if o.pv != nil && (o.pv.Spec.CSI == nil || o.pv.Spec.CSI.Driver != spec.Provisioner || o.pv.Spec.CSI.VolumeHandle != spec.VolumeHandle) {
+		o.pv = nil // another one of that name
+	}
+	if o.volume, err = optional(ctx, reader, client.ObjectKey{Name: spec.VolumeName}, &pavv1.PavVolume{}); err != nil {
+		return err
+	}
+	if o.volume != nil && (o.volume.Spec.Provisioner != spec.Provisioner || o.volume.Status.Handle != spec.VolumeHandle) {
+		o.volume = nil
+	}
+	return nil
+}
+
+// gatherSnapshot reads whether the VolumeSnapshot still exists. One of an administrator's VolumeSnapshotContent may be bound later than
+// the record was written.
+func (r *Reconciler) gatherSnapshot(ctx context.Context, reader client.Reader, o *observation) error {
+	ref := o.record.Spec.SnapshotRef
+	if o.content != nil && ref.UID == "" {
+		bound := o.content.Spec.VolumeSnapshotRef
+		ref = pavv1.SnapshotReference{Namespace: bound.Namespace, Name: bound.Name, UID: bound.UID}
+	}
+	if ref.UID == "" {
+		o.snapshotGone = true
+		return nil
+	}
+	snapshot, err := optional(ctx, reader, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &snapshotv1.VolumeSnapshot{})
+	o.snapshotGone = snapshot == nil || snapshot.UID != ref.UID || snapshot.DeletionTimestamp != nil
+	return err
+}
+
+// gatherPods looks up the pods of the snapshot, and those of an earlier record of its name. The error is reconcile.ErrStale if the cache
+// shows a record that is older than its pods, or a pod that is recorded later than the cache has it.
+func (r *Reconciler) gatherPods(ctx context.Context, o *observation) error {
+	pods, err := r.podsOf(ctx, o.record.Name)
+	if err != nil {
+		return err
+	}
+	for i := range pods {
+		switch {
+		case !metav1.IsControlledBy(&pods[i], o.record):
+			o.orphans = append(o.orphans, pods[i])
+		case workflow.Attempt(&pods[i]) > o.record.Status.Pods:
+			return reconcile.ErrStale
+		default:
+			o.pods = append(o.pods, pods[i])
+		}
+	}
+	if a := o.attempt(); a.Progress() == attempt.Vanished {
+		if err := attempt.CheckAbsent(ctx, r.Runner, a.Ref, o.record.UID); err != nil {
+			return err
+		}
+	}
+	if pod := o.pod(); pod != nil && pod.Spec.NodeName != "" {
+		node, err := optional(ctx, r.Client, client.ObjectKey{Name: pod.Spec.NodeName}, &corev1.Node{})
+		if err != nil {
+			return err
+		}
+		o.nodeGone = reconcile.IsNodeGone(node)
+	}
+	return nil
+}
+
+// podsOf returns all pods that a PavSnapshot of the name controls.
+func (r *Reconciler) podsOf(ctx context.Context, record string) ([]corev1.Pod, error) {
+	pods := &corev1.PodList{}
+	if err := r.Client.List(ctx, pods, client.MatchingFields{reconcile.PodsBySnapshot: record}); err != nil {
+		return nil, fmt.Errorf("looking up pods: %w", err)
+	}
+	return pods.Items, nil
+}
+
+// gatherStages looks up where the volume is staged, as long as that matters.
+func (r *Reconciler) gatherStages(ctx context.Context, o *observation) error {
+	if !o.pending() || o.record.Spec.VolumeName == "" || o.whileStaged() == pavv1.SnapshotAllow {
+		return nil
+	}
+	var err error
+	o.stages, err = reconcile.StagesOfVolume(ctx, r.Client, o.record.Spec.Provisioner, o.record.Spec.VolumeName)
+	if err != nil {
+		return err
+	}
+	o.nodes = map[string]bool{}
+	for i := range o.stages {
+		name := o.stages[i].Spec.NodeName
+		node, err := optional(ctx, r.Client, client.ObjectKey{Name: name}, &corev1.Node{})
+		if err != nil {
+			return err
+		}
+		o.nodes[name] = !reconcile.IsNodeGone(node)
+	}
+	return nil
+}
+
+// confirm decides again with the objects that the API server has, before a step that cannot be undone. If that gives another step, the
+// cache is behind, and the error is reconcile.ErrStale.
+func (r *Reconciler) confirm(ctx context.Context, o observation, next rule.Step) error {
+	if err := r.gatherObjects(ctx, r.Live, &o); err != nil {
+		return err
+	}
+	if decide(o).Step != next {
+		return reconcile.ErrStale
+	}
+	return nil
+}
+
+// whole returns the record with its copies of objects, which the cache does not keep. If the API server has another version of it, the
+// cache is behind, and the error is reconcile.ErrStale.
+func (r *Reconciler) whole(ctx context.Context, record *pavv1.PavSnapshot) (*pavv1.PavSnapshot, error) {
+	live := &pavv1.PavSnapshot{}
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(record), live); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading PavSnapshot %q: %w", record.Name, err)
+	}
+	if live.UID != record.UID || live.ResourceVersion != record.ResourceVersion {
+		return nil, reconcile.ErrStale
+	}
+	live.SetManagedFields(nil)
+	return live, nil
+}
+
+// holders returns the other objects that have the handle of a snapshot, for messages.
+func (r *Reconciler) holders(ctx context.Context, record *pavv1.PavSnapshot, handle string) ([]string, error) {
+	if handle == "" {
+		return nil, nil
+	}
+	storage := reconcile.Storage(record.Spec.Provisioner, handle)
+	var others []string
+	records := &pavv1.PavSnapshotList{}
+	if err := r.Client.List(ctx, records, client.MatchingFields{reconcile.SnapshotsByStorage: reconcile.Bucket(storage)}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("looking up who has the snapshot handle %q: %w", handle, err)
+	}
+	for i := range records.Items {
+		if other := &records.Items[i]; other.Name != record.Name && reconcile.StorageOfSnapshot(other) == storage {
+			others = append(others, fmt.Sprintf("PavSnapshot %q", other.Name))
+		}
+	}
+	contents := &snapshotv1.VolumeSnapshotContentList{}
+	if err := r.Client.List(ctx, contents, client.MatchingFields{contentsByStorage: reconcile.Bucket(storage)}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("looking up who has the snapshot handle %q: %w", handle, err)
+	}
+	for i := range contents.Items {
+		if other := &contents.Items[i]; other.UID != record.Spec.ContentRef.UID && storageOfContent(other) == storage {
+			others = append(others, fmt.Sprintf("VolumeSnapshotContent %q", other.Name))
+		}
+	}
+	return others, nil
+}
+
+// optional returns the object of the key, or nil if there is none.
+func optional[T client.Object](ctx context.Context, reader client.Reader, key types.NamespacedName, object T) (T, error) {
+	var none T
+	err := reader.Get(ctx, key, object)
+	if apierrors.IsNotFound(err) {
+		return none, nil
+	}
+	if err != nil {
+		return none, fmt.Errorf("reading %T %q: %w", object, key.Name, err)
+	}
+	return object, nil
+}

@@ -1,0 +1,214 @@
+package snapshot
+
+import (
+	"slices"
+	"time"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/attempt"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// kind is the kind of the records, as owner of pods and as reader of volumes.
+const kind = "PavSnapshot"
+
+// observation has everything that the decision about a snapshot depends on.
+type observation struct {
+	record *pavv1.PavSnapshot
+
+	// now is when it was made.
+	now time.Time
+
+	// provisioner is the PavProvisioner of the snapshot; nil if it does not exist.
+	provisioner *pavv1.PavProvisioner
+
+	// content is the VolumeSnapshotContent of the record; nil if it does not exist any more.
+	content *snapshotv1.VolumeSnapshotContent
+
+	// snapshotGone says that the VolumeSnapshot does not exist any more, or is being deleted.
+	snapshotGone bool
+
+	// pv is the PersistentVolume of the volume; nil if it does not exist any more. volume is the PavVolume; nil if the volume was not
+	// provisioned dynamically, or is gone.
+	pv     *corev1.PersistentVolume
+	volume *pavv1.PavVolume
+
+	// stages are the PavStages of the volume.
+	stages []pavv1.PavStage
+
+	// nodes says for each node of the stages whether it exists.
+	nodes map[string]bool
+
+	// others are the names of other PavSnapshots and VolumeSnapshotContents that have the handle of the snapshot.
+	others []string
+
+	// nodeGone says that the node of the recorded pod does not exist any more, so that nobody reports the files of the pod.
+	nodeGone bool
+
+	// pods are all pods of the snapshot, and orphans those of an earlier PavSnapshot of its name.
+	pods, orphans []corev1.Pod
+
+	// retry is when a retry was requested, if no attempt has begun since; else the zero time.
+	retry time.Time
+
+	// contended says that other objects of the provisioner wait for a slot.
+	contended bool
+}
+
+// pending reports whether the snapshot is not cut yet.
+func (o observation) pending() bool {
+	phase := o.record.Status.Phase
+	return phase == "" || phase == pavv1.SnapshotPending
+}
+
+func (o observation) is(phase pavv1.SnapshotPhase) bool { return o.record.Status.Phase == phase }
+
+func (o observation) reverting() bool {
+	return o.pending() && o.record.Status.Step == pavv1.SnapshotReverting
+}
+
+// deleting reports whether the PavSnapshot is being deleted.
+func (o observation) deleting() bool { return o.record.DeletionTimestamp != nil }
+
+// existing returns the handle of a snapshot that is not recorded and exists: an administrator wrote the VolumeSnapshotContent, or the
+// record of the snapshot was lost. It is "" if none is known to exist.
+func (o observation) existing() string {
+	if handle := o.record.Spec.SnapshotHandle; handle != "" || o.record.Status.Attempt > 0 {
+		return handle
+	}
+	if o.content == nil || o.content.Status == nil || o.content.Status.SnapshotHandle == nil {
+		return ""
+	}
+	return *o.content.Status.SnapshotHandle
+}
+
+// exists reports whether a snapshot that is not recorded exists.
+func (o observation) exists() bool { return o.existing() != "" }
+
+// unwanted reports whether nobody wants the snapshot any more: VolumeSnapshotContent and VolumeSnapshot are both being deleted or gone.
+// The annotation by which the snapshot-controller says so may never come (external-snapshotter#1446), and is not needed.
+func (o observation) unwanted() bool {
+	return o.contentGone() && o.snapshotGone
+}
+
+func (o observation) contentGone() bool {
+	return o.content == nil || o.content.DeletionTimestamp != nil
+}
+
+// retains reports whether the storage of the snapshot stays when it is not wanted any more.
+func (o observation) retains() bool {
+	return o.record.Spec.DeletionPolicy != pavv1.SnapshotPolicyDelete
+}
+
+// restored reports whether the record was restored from a backup, so that it may be about storage that others have now.
+func (o observation) restored() bool {
+	uid := o.record.Status.RecordUID
+	return uid != "" && uid != o.record.UID
+}
+
+// holds reports whether the snapshot is a reader of its volume.
+func (o observation) holds() bool {
+	return o.volume != nil && slices.ContainsFunc(o.volume.Status.Readers, o.isSelf)
+}
+
+func (o observation) isSelf(reader pavv1.VolumeReader) bool {
+	return reader.Kind == kind && reader.Name == o.record.Name
+}
+
+// whileStaged returns what the definition says of volumes that are staged.
+func (o observation) whileStaged() pavv1.SnapshotWhileStaged {
+	if o.provisioner == nil || o.provisioner.Spec.SnapshotCreation == nil || o.provisioner.Spec.SnapshotCreation.WhileStaged == "" {
+		return pavv1.SnapshotAllow
+	}
+	return o.provisioner.Spec.SnapshotCreation.WhileStaged
+}
+
+// stagedOn returns the nodes that have the volume staged, or are about to.
+func (o observation) stagedOn() []string {
+	var names []string
+	for i := range o.stages {
+		if o.stages[i].Status.Phase != pavv1.StageFailed {
+			names = append(names, o.stages[i].Spec.NodeName)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// unsynced returns the stages whose nodes have yet to write to the storage what they have in memory. What a node that is gone had in
+// memory is lost.
+func (o observation) unsynced() []*pavv1.PavStage {
+	asked := o.record.Status.SyncRequestTime
+	if o.whileStaged() != pavv1.SnapshotSync || asked == nil {
+		return nil
+	}
+	var stages []*pavv1.PavStage
+	for i := range o.stages {
+		s := &o.stages[i]
+		done := s.Status.SyncedTime != nil && !s.Status.SyncedTime.Before(asked)
+		if s.Status.Phase != pavv1.StageFailed && !done && o.nodes[s.Spec.NodeName] {
+			stages = append(stages, s)
+		}
+	}
+	return stages
+}
+
+// workflows are the workflows of each step; words say what a pod of the step does.
+var (
+	workflows = map[pavv1.SnapshotStep]string{
+		pavv1.SnapshotCreating: pavv1.WorkflowSnapshotCreation, pavv1.SnapshotReverting: pavv1.WorkflowSnapshotDeletion,
+		pavv1.SnapshotDeletingStep: pavv1.WorkflowSnapshotDeletion,
+	}
+	words = map[pavv1.SnapshotStep]string{
+		pavv1.SnapshotCreating: "is creating the snapshot", pavv1.SnapshotReverting: "is reverting the creation of the snapshot",
+		pavv1.SnapshotDeletingStep: "is deleting the snapshot",
+	}
+)
+
+// attempt returns the recorded pod and its state.
+func (o observation) attempt() attempt.Attempt {
+	status := &o.record.Status
+	a := attempt.Attempt{
+		Now: o.now, Ref: status.Pod, Pods: o.pods, Object: "pavsnapshot/" + o.record.Name, Step: string(status.Step), Doing: words[status.Step],
+		// After the cut, only the end of the pod counts.
+		NeedsResult: status.Step == pavv1.SnapshotCreating && o.pending(), ByPhase: workflows[status.Step] == pavv1.WorkflowSnapshotDeletion,
+		Contended: o.contended, Retried: !o.retry.IsZero(),
+	}
+	if c := meta.FindStatusCondition(status.Conditions, conditionOf(workflows[status.Step])); c != nil {
+		a.Reported = c.Reason
+	}
+	return a
+}
+
+func (o observation) pod() *corev1.Pod { return o.attempt().Pod() }
+
+func (o observation) progress() attempt.Progress { return o.attempt().Progress() }
+
+// lateFailure returns a recorded failure with the text in /pav/error, which was reported after the failure was recorded; nil if there is
+// no such failure.
+func (o observation) lateFailure() *pavv1.WorkflowFailure {
+	return attempt.LateFailure(o.pods, o.record.Status.Failures()...)
+}
+
+// unrecordedPod returns a pod of the snapshot that has not ended and is not the recorded one, or nil.
+func (o observation) unrecordedPod() *corev1.Pod {
+	recorded := o.pod()
+	for i := range o.pods {
+		if pod := &o.pods[i]; pod != recorded && !workflow.Judge(pod).IsOver() {
+			return pod
+		}
+	}
+	return nil
+}
+
+// conditionOf returns the condition that reports a workflow.
+func conditionOf(kind string) string {
+	if kind == pavv1.WorkflowSnapshotDeletion {
+		return pavv1.SnapshotDeleted
+	}
+	return pavv1.SnapshotCreated
+}

@@ -1,0 +1,259 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/attempt"
+	"github.com/albertofaria/pav/internal/controller/rule"
+	"github.com/albertofaria/pav/internal/podplan"
+	"github.com/albertofaria/pav/internal/reconcile"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// intent is a pod that is about to be run.
+type intent struct {
+	step pavv1.SnapshotStep
+
+	// pod is the evaluated template.
+	pod map[string]any
+
+	// change is recorded together with the pod.
+	change change
+}
+
+// intend records a pod. Before it is created, the VolumeSnapshotContent says that something may run.
+func (r *Reconciler) intend(ctx context.Context, o observation, i intent) error {
+	number := o.record.Status.Pods + 1
+	pod, err := r.build(o, i.step, i.pod, number)
+	if err != nil {
+		return r.refuse(ctx, o, workflows[i.step], i.change, err)
+	}
+	return r.patchStatus(ctx, o.record, func(status *pavv1.PavSnapshotStatus) {
+		i.change(status)
+		status.Step, status.Pods = i.step, number
+		status.Pod = &pavv1.PodReference{Namespace: pod.Namespace, Name: pod.Name, Due: new(metav1.NewTime(r.Now()))}
+		setCondition(o.record, status, conditionOf(workflows[i.step]), attempt.ReasonQueued, fmt.Sprintf("pod %s/%s is created as soon as it has a slot", pod.Namespace, pod.Name))
+	})
+}
+
+// build returns the pod of a step with its PodPolicy. Its name is unique among the pods of the snapshot.
+func (r *Reconciler) build(o observation, step pavv1.SnapshotStep, rendered map[string]any, number int32) (*corev1.Pod, error) {
+	placement := podplan.Placement{Within: podplan.SnapshotWithinReach(o.record), Avoid: r.slots.Avoid(o.record.Spec.Provisioner, r.Now())}
+	return podplan.SnapshotPod(o.record, workflows[step], rendered, placement, r.PodDefaults, number)
+}
+
+// owner returns the owner of a snapshot's slot.
+func owner(record *pavv1.PavSnapshot) attempt.Owner {
+	return attempt.Owner{Name: record.Name, Provisioner: record.Spec.Provisioner, Namespace: record.Spec.SnapshotRef.Namespace}
+}
+
+// requestOf returns the request that the current definition serves.
+func (r *Reconciler) requestOf(o observation) podplan.SnapshotRequest {
+	return podplan.SnapshotRequest{
+		Provisioner: o.provisioner.UID, Generation: o.provisioner.Generation, Record: o.record, Templates: r.Templates,
+		GetPVC: reconcile.GetPVC(r.Live), Allowed: o.provisioner.Spec.AllowedClaimNamespaces,
+		Foreign: func(_ context.Context, name, namespace string, allowed bool) {
+			r.tellLookup(o.record, name, namespace, allowed)
+		},
+	}
+}
+
+// runPod creates the recorded pod when it has a slot, or after an agent was killed before that.
+func (r *Reconciler) runPod(ctx context.Context, o observation, d rule.Decision) error {
+	if !r.slots.Acquire(owner(o.record)) {
+		if d.Message == "" {
+			return nil // its slot brings the next pass
+		}
+		return r.wait(ctx, o, d)
+	}
+	pod, err := r.preparePod(ctx, o, d)
+	if err != nil || pod == nil {
+		r.slots.Release(o.record.Name) // other pods may be created meanwhile
+		return err
+	}
+	return r.start(ctx, o, pod)
+}
+
+// preparePod builds the recorded pod again. It is nil if that is not to run any more, which is recorded.
+func (r *Reconciler) preparePod(ctx context.Context, o observation, d rule.Decision) (*corev1.Pod, error) {
+	if err := r.checkNotCreated(ctx, o); err != nil {
+		return nil, err
+	}
+	if err := r.confirm(ctx, o, d.Step); err != nil {
+		return nil, err
+	}
+	step, kind := o.record.Status.Step, workflows[o.record.Status.Step]
+	var rendered map[string]any
+	var err error
+	if kind == pavv1.WorkflowSnapshotCreation {
+		if o.pending() && !o.holdsFor() {
+			return nil, r.dropPod(ctx, o, d) // someone has removed it from the readers of the volume
+		}
+		var plan *podplan.SnapshotPlan
+		if plan, err = r.plan(ctx, o); err == nil {
+			if rendered = plan.Pod; o.pending() && plan.Handle != o.record.Status.PlannedHandle {
+				return nil, r.dropPod(ctx, o, d) // the next attempt records the handle
+			}
+		}
+	} else if rendered, err = r.requestOf(o).Delete(ctx, o.provisioner.Spec.SnapshotDeletion, o.record.Status.Handle); err == nil && rendered == nil {
+		return nil, r.finish(ctx, o)
+	}
+	var pod *corev1.Pod
+	if err == nil {
+		pod, err = r.build(o, step, rendered, o.record.Status.Pods)
+	}
+	if err != nil {
+		return nil, r.refuse(ctx, o, kind, nothing, err)
+	}
+	pod.Namespace = o.record.Status.Pod.Namespace
+	return pod, nil
+}
+
+// start creates a recorded pod that has a slot, and records its UID.
+func (r *Reconciler) start(ctx context.Context, o observation, pod *corev1.Pod) error {
+	err := r.Runner.CheckNamespace(ctx, pod.Namespace)
+	if err == nil {
+		err = r.Runner.Create(ctx, pod)
+	}
+	switch {
+	case errors.Is(err, workflow.ErrUnjudged):
+		return r.unjudged(ctx, o, err)
+	case errors.Is(err, workflow.ErrRefused), errors.Is(err, workflow.ErrForeign):
+		return r.refuse(ctx, o, workflows[o.record.Status.Step], nothing, &podplan.Error{Err: err})
+	case err != nil:
+		return err
+	}
+	err = r.patchStatus(ctx, o.record, setStarted(o, pod))
+	if apierrors.IsConflict(err) || errors.Is(err, reconcile.ErrStale) {
+		return r.withdrawPod(ctx, o.record, pod)
+	}
+	return err
+}
+
+// setStarted records that the pod is created.
+func setStarted(o observation, pod *corev1.Pod) change {
+	return func(status *pavv1.PavSnapshotStatus) {
+		status.Pod.UID = pod.UID
+		if o.provisioner != nil {
+			status.ProvisionerGeneration = o.provisioner.Generation
+		}
+		setCondition(o.record, status, conditionOf(workflows[status.Step]), string(status.Step), attempt.Attempt{Ref: status.Pod, Doing: words[status.Step]}.Describe())
+	}
+}
+
+// recordPod records the UID of the pod.
+func (r *Reconciler) recordPod(ctx context.Context, o observation, _ rule.Decision) error {
+	return r.patchStatus(ctx, o.record, setStarted(o, o.pod()))
+}
+
+// withdrawPod stops a pod that was just created if it is not recorded any more: another leader has removed it from the record before it
+// was created.
+func (r *Reconciler) withdrawPod(ctx context.Context, record *pavv1.PavSnapshot, pod *corev1.Pod) error {
+	live, err := optional(ctx, r.Live, client.ObjectKeyFromObject(record), &pavv1.PavSnapshot{})
+	if err != nil {
+		return err
+	}
+	if live == nil || live.UID != record.UID || !names(&live.Status, pod) {
+		if err := r.Runner.Stop(ctx, pod); err != nil {
+			return err
+		}
+	}
+	return reconcile.ErrStale
+}
+
+// names reports whether a record has a pod, or the failure of one.
+func names(status *pavv1.PavSnapshotStatus, pod *corev1.Pod) bool {
+	is := func(namespace, name string) bool { return namespace == pod.Namespace && name == pod.Name }
+	return status.Pod != nil && is(status.Pod.Namespace, status.Pod.Name) ||
+		slices.ContainsFunc(status.Failures(), func(f *pavv1.WorkflowFailure) bool { return is(f.PodNamespace, f.PodName) })
+}
+
+// stopPod deletes the recorded pod.
+func (r *Reconciler) stopPod(ctx context.Context, o observation, d rule.Decision) error {
+	if err := r.confirm(ctx, o, d.Step); err != nil {
+		return err
+	}
+	if err := r.Runner.Stop(ctx, o.pod()); err != nil {
+		return err
+	}
+	if d.Message != "" {
+		r.announce(o, d)
+	}
+	return nil
+}
+
+// dropPod removes a pod from the record that was never created, and ends its attempt.
+func (r *Reconciler) dropPod(ctx context.Context, o observation, d rule.Decision) error {
+	if err := r.confirm(ctx, o, d.Step); err != nil {
+		return err
+	}
+	if err := r.checkNotCreated(ctx, o); err != nil {
+		return err
+	}
+	return r.patchStatus(ctx, o.record, func(status *pavv1.PavSnapshotStatus) {
+		status.Step, status.Pod, status.PlannedHandle, status.SyncRequestTime = "", nil, "", nil
+	})
+}
+
+// sweep lets the pods go whose outcome is recorded, and deletes all but those that people may want to look at.
+func (r *Reconciler) sweep(ctx context.Context, o observation) error {
+	current, status := o.pod(), &o.record.Status
+	for i := range o.pods {
+		pod := &o.pods[i]
+		if pod == current {
+			continue
+		}
+		failure := *failureOf(status, pod.Labels[pavv1.WorkflowLabel])
+		replaced := failure != nil && status.Pod != nil && workflows[status.Step] == failure.Workflow
+		if err := attempt.Release(ctx, r.Runner, pod, attempt.IsKept(pod, failure, replaced)); err != nil {
+			return err
+		}
+	}
+	return attempt.ReleaseOrphans(ctx, r.Live, r.Runner, &pavv1.PavSnapshot{}, o.record.Name, o.orphans)
+}
+
+// adopt tells the queue, once, of all pods that an earlier agent has started.
+func (r *Reconciler) adopt(ctx context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.adopted {
+		return nil
+	}
+	records := &pavv1.PavSnapshotList{}
+	if err := r.Client.List(ctx, records); err != nil {
+		return fmt.Errorf("looking up PavSnapshots: %w", err)
+	}
+	for i := range records.Items {
+		if s := &records.Items[i]; s.Status.Pod != nil && s.Status.Pod.UID != "" {
+			r.slots.Restore(owner(s))
+		}
+	}
+	r.adopted = true
+	return nil
+}
+
+// unjudgedDelay is how long a pod waits that the webhook could not check.
+const unjudgedDelay = 2 * time.Second
+
+// unjudged reports that a pod cannot be created until the webhook answers, and tries again soon.
+func (r *Reconciler) unjudged(ctx context.Context, o observation, reason error) error {
+	ctrl.LoggerFrom(ctx).Error(reason, "a pod waits for the webhook")
+	pod := o.record.Status.Pod
+	d := rule.Waiting(conditionOf(workflows[o.record.Status.Step]), "PodNotAdmitted",
+		fmt.Sprintf("pod %s/%s has rights on its node, and waits until PaV's webhook admits it; the webhook does not answer", pod.Namespace, pod.Name), true)
+	if err := r.wait(ctx, o, d); err != nil {
+		return err
+	}
+	return &reconcile.Later{After: unjudgedDelay}
+}

@@ -1,0 +1,114 @@
+package volume
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/rule"
+	"github.com/albertofaria/pav/internal/reconcile"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// gatherReaders looks up which of the recorded readers still read the volume, and which snapshots cannot exist without it.
+func (r *Reconciler) gatherReaders(ctx context.Context, o *observation) error {
+	for _, reader := range o.volume.Status.Readers {
+		reads, err := r.reads(ctx, r.Client, o.volume, reader)
+		if err != nil {
+			return err
+		}
+		if reads {
+			o.readers = append(o.readers, reader.Kind+" "+reader.Name)
+		} else {
+			o.formerReaders = append(o.formerReaders, reader)
+		}
+	}
+	if !o.hasDependents() {
+		return nil
+	}
+	snapshots := &pavv1.PavSnapshotList{}
+	if err := r.Client.List(ctx, snapshots, client.MatchingFields{reconcile.SnapshotsByVolume: o.volume.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("looking up the snapshots of volume %q: %w", o.volume.Name, err)
+	}
+	o.addDependents(snapshots)
+	return nil
+}
+
+// reads reports whether a reader exists, and may still read the volume. One that is gone was removed by force.
+func (r *Reconciler) reads(ctx context.Context, reader client.Reader, volume *pavv1.PavVolume, of pavv1.VolumeReader) (bool, error) {
+	snapshot, err := optional(ctx, reader, client.ObjectKey{Name: of.Name}, &pavv1.PavSnapshot{})
+	return snapshot != nil && snapshot.Spec.VolumeName == volume.Name, err
+}
+
+// hasDependents reports whether snapshots of the provisioner cannot exist without their volume.
+func (o observation) hasDependents() bool {
+	return o.provisioner != nil && o.provisioner.Spec.SnapshotCreation != nil && o.provisioner.Spec.SnapshotCreation.DependsOnVolume
+}
+
+// addDependents records the snapshots that need the storage of the volume.
+func (o *observation) addDependents(snapshots *pavv1.PavSnapshotList) {
+	for i := range snapshots.Items {
+		if s := &snapshots.Items[i]; s.Spec.Provisioner == o.volume.Spec.Provisioner && s.Spec.VolumeHandle == o.volume.Status.Handle {
+			o.dependents = append(o.dependents, s.Name)
+		}
+	}
+}
+
+// confirmDependents is gatherReaders for dependents, with the snapshots that the API server has.
+func (r *Reconciler) confirmDependents(ctx context.Context, o *observation) error {
+	if o.dependents = nil; !o.hasDependents() {
+		return nil
+	}
+	snapshots := &pavv1.PavSnapshotList{}
+	labels := client.MatchingLabels{pavv1.ProvisionerLabel: o.volume.Spec.Provisioner, pavv1.VolumeLabel: workflow.Hash(o.volume.Name)}
+	if err := r.Live.List(ctx, snapshots, labels); err != nil {
+		return fmt.Errorf("asking for the snapshots of volume %q: %w", o.volume.Name, err)
+	}
+	o.addDependents(snapshots)
+	return nil
+}
+
+// deletesStorage reports whether a step deletes the storage of a volume, or records that it is deleted.
+func (o observation) deletesStorage(next step) bool {
+	return !o.pending() && (next == stepDelete || next == stepMarkDeleted && o.volume.Status.Pod == nil)
+}
+
+// decideRead decides about a volume that is to change or to be deleted while others need its storage as it is.
+func decideRead(o observation, d decision) decision {
+	switch {
+	case o.deletesStorage(d.Step) && len(o.dependents) > 0:
+		d = waitingToDelete("SnapshotsExist", fmt.Sprintf("%d snapshots exist that cannot exist without the volume, such as PavSnapshot %q: delete their VolumeSnapshots",
+			len(o.dependents), o.dependents[0]), true)
+		d.Rule = "snapshots depend on the storage to delete"
+	case len(o.readers) > 0 && (d.Step == stepExpand || d.Step == stepModify || o.deletesStorage(d.Step)):
+		d = rule.Waiting(conditionsOfChanges[d.Step], pavv1.ReasonBeingRead, fmt.Sprintf("waiting for %s, for which a pod reads the volume", o.readers[0]), false)
+		d.Rule = "a pod reads the volume that is to change"
+	}
+	return d
+}
+
+// conditionsOfChanges are the conditions that report steps which change a volume.
+var conditionsOfChanges = map[step]string{
+	stepExpand: pavv1.VolumeExpanded, stepModify: pavv1.VolumeModified, stepDelete: pavv1.VolumeDeleted, stepMarkDeleted: pavv1.VolumeDeleted,
+}
+
+// dropReaders removes readers from the record that do not exist any more.
+func (r *Reconciler) dropReaders(ctx context.Context, o observation, _ decision) error {
+	for _, reader := range o.formerReaders {
+		reads, err := r.reads(ctx, r.Live, o.volume, reader)
+		if err != nil {
+			return err
+		}
+		if reads {
+			return reconcile.ErrStale
+		}
+	}
+	return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
+		status.Readers = slices.DeleteFunc(slices.Clone(status.Readers), func(reader pavv1.VolumeReader) bool {
+			return slices.Contains(o.formerReaders, reader)
+		})
+	})
+}
