@@ -9,6 +9,7 @@ import (
 	runtimeclient "sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
+	"github.com/albertofaria/pav/internal/controller/attempt"
 	"github.com/albertofaria/pav/internal/controller/claim"
 	"github.com/albertofaria/pav/internal/controller/cleanup"
 	"github.com/albertofaria/pav/internal/controller/eviction"
@@ -57,6 +58,7 @@ type Parts struct {
 // Reconcilers are all reconcilers of the agent.
 type Reconcilers struct {
 	parts   Parts
+	pool    *attempt.Pool
 	volumes *volume.Reconciler
 }
 
@@ -67,14 +69,15 @@ func NewReconcilers(p Parts) *Reconcilers {
 	if p.Now == nil {
 		p.Now = time.Now
 	}
-	return &Reconcilers{parts: p, volumes: &volume.Reconciler{
+	pool := attempt.NewPool(p.Pods)
+	return &Reconcilers{parts: p, pool: pool, volumes: &volume.Reconciler{
 		Client: p.Client, Live: p.Live, Runner: &workflow.Runner{Client: p.Direct}, Events: p.Events,
-		Templates: p.Templates, PodDefaults: p.PodDefaults, Limits: p.Pods, Version: p.Version, Now: p.Now,
+		Templates: p.Templates, PodDefaults: p.PodDefaults, Pool: pool, Version: p.Version, Now: p.Now,
 	}}
 }
 
 // PodCounts returns the counts of validation, creation, expansion, modification and deletion pods, by provisioner.
-func (r *Reconcilers) PodCounts() map[string]queue.Counts { return r.volumes.PodCounts() }
+func (r *Reconcilers) PodCounts() map[string]queue.Counts { return r.pool.All() }
 
 // Register adds the reconcilers to the manager, in the order of a volume's life. Each has its own options.
 func (r *Reconcilers) Register(mgr ctrl.Manager, options func() controller.Options) error {

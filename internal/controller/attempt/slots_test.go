@@ -58,15 +58,49 @@ func TestSync(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			slots := NewSlots(queue.Limits{}, func(string) {})
+			pool := NewPool(queue.Limits{})
+			slots := pool.Of("volume", func(string) {})
 			slots.Acquire(demo)
 			slots.Sync(demo, test.state.Attempt)
-			if diff := cmp.Diff(test.want, slots.All()["demo"]); diff != "" {
+			if diff := cmp.Diff(test.want, pool.All()["demo"]); diff != "" {
 				t.Errorf("counts (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(test.avoid, slots.Avoid("demo", noon)); diff != "" {
 				t.Errorf("avoided nodes (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestPool_KindsShareSlots(t *testing.T) {
+	pool := NewPool(queue.Limits{PerProvisioner: 1})
+	var woken []string
+	volumes := pool.Of("volume", func(name string) { woken = append(woken, "volume "+name) })
+	snapshots := pool.Of("snapshot", func(name string) { woken = append(woken, "snapshot "+name) })
+	demo := Owner{Name: "a/b", Provisioner: "demo", Namespace: "default"} // one name for both
+	if !volumes.Acquire(demo) {
+		t.Fatal("the volume has no slot")
+	}
+	if snapshots.Acquire(demo) {
+		t.Fatal("a snapshot of the same name has a slot, with a limit of 1")
+	}
+	if diff := cmp.Diff(map[string]queue.Counts{"demo": {Running: 1, Waiting: 1}}, pool.All()); diff != "" {
+		t.Errorf("counts (-want +got):\n%s", diff)
+	}
+	volumes.Release(demo.Name)
+	if diff := cmp.Diff([]string{"snapshot a/b"}, woken); diff != "" {
+		t.Errorf("woken (-want +got):\n%s", diff)
+	}
+	if !snapshots.Acquire(demo) {
+		t.Error("the snapshot does not have the slot that it was woken for")
+	}
+}
+
+func TestPool_KindsShareHungNodes(t *testing.T) {
+	pool := NewPool(queue.Limits{})
+	volumes, snapshots := pool.Of("volume", func(string) {}), pool.Of("snapshot", func(string) {})
+	volumes.Sync(Owner{Name: "volume", Provisioner: "demo", Namespace: "default"}, intended().pod(31, mountFails).Attempt)
+	if diff := cmp.Diff([]string{"n1"}, snapshots.Avoid("demo", noon)); diff != "" {
+		t.Errorf("avoided nodes (-want +got):\n%s", diff)
 	}
 }

@@ -49,7 +49,7 @@ func TestBegin_WithAClaimThatHasGrown_IsRefused(t *testing.T) {
 	claim.Annotations = map[string]string{"large": strings.Repeat("x", pavv1.MaxClaimCopy)}
 	kube := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(volume).WithObjects(volume, claim).Build()
 	events := record.NewFakeRecorder(10)
-	r := &Reconciler{Client: kube, Live: kube, Events: events, slots: attempt.NewSlots(queue.Limits{}, func(string) {}), Now: time.Now}
+	r := &Reconciler{Client: kube, Live: kube, Events: events, slots: attempt.NewPool(queue.Limits{}).Of("volume", func(string) {}), Now: time.Now}
 	provisioner := &pavv1.PavProvisioner{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p-uid"}}
 	if err := r.begin(t.Context(), observation{volume: volume, provisioner: provisioner}, decision{}); err != nil {
 		t.Fatal(err)

@@ -28,7 +28,6 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/attempt"
-	"github.com/albertofaria/pav/internal/controller/queue"
 	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/observability/metrics"
 	"github.com/albertofaria/pav/internal/protocol"
@@ -60,8 +59,8 @@ type Reconciler struct {
 	// Version is the version of the agent, which is written with each status.
 	Version string
 
-	// Limits say how many pods run at once.
-	Limits queue.Limits
+	// Pool has the slots of pods.
+	Pool *attempt.Pool
 
 	// Metrics counts the outcomes of pods; nil disables these metrics.
 	Metrics *metrics.Workflows
@@ -97,7 +96,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 	r.rejections = workqueue.NewTypedItemExponentialFailureRateLimiter[string](workflow.FirstRetryDelay, workflow.LongestRetryDelay)
 	r.holders = &reconcile.LiveReads{Reader: r.Live}
 	var requests workqueue.TypedRateLimitingInterface[ctrl.Request]
-	r.slots = attempt.NewSlots(r.Limits, func(volume string) { requests.Add(named(volume)[0]) })
+	r.slots = r.Pool.Of("volume", func(volume string) { requests.Add(named(volume)[0]) })
 	captureQueue := source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
 		requests = q // before the first pass, and so before the first slot
 		return nil
@@ -153,9 +152,6 @@ func (r *Reconciler) keys(name types.NamespacedName) []any {
 	}
 	return []any{observability.Claim, claimKey(volume).String(), observability.Provisioner, volume.Spec.Provisioner}
 }
-
-// PodCounts returns the counts of validation, creation, expansion, modification and deletion pods, by provisioner.
-func (r *Reconciler) PodCounts() map[string]queue.Counts { return r.slots.All() }
 
 // moreThanConditions passes all updates except those of conditions: a report of the reconciler itself needs no pass.
 var moreThanConditions = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {

@@ -64,7 +64,7 @@ func TestDelete_OfAReadyVolume_BeginsANewDeletion(t *testing.T) {
 		LastTransitionTime: metav1.NewTime(noon.Add(-time.Hour))}}
 	cache := reconciletest.Client(t, o.volume, o.pv, o.provisioner)
 	r := &Reconciler{Client: cache, Live: cache, holders: &reconcile.LiveReads{Reader: cache}, Events: record.NewFakeRecorder(10),
-		slots: attempt.NewSlots(queue.Limits{}, func(string) {}), Templates: template.NewEvaluator(template.DefaultLimits()), Runner: &workflow.Runner{Client: cache}, Now: func() time.Time { return noon }}
+		slots: attempt.NewPool(queue.Limits{}).Of("volume", func(string) {}), Templates: template.NewEvaluator(template.DefaultLimits()), Runner: &workflow.Runner{Client: cache}, Now: func() time.Time { return noon }}
 	d := decide(o)
 	if d.Step != stepDelete {
 		t.Fatalf("the decision is %+v", d)

@@ -40,7 +40,7 @@ func expander(t *testing.T, o *observation) *Reconciler {
 	return &Reconciler{
 		Client: c, Live: c, Runner: &workflow.Runner{Client: c}, Events: record.NewFakeRecorder(10), Now: func() time.Time { return noon },
 		Templates: template.NewEvaluator(template.DefaultLimits()), holders: &reconcile.LiveReads{Reader: c},
-		slots:      attempt.NewSlots(queue.Limits{}, func(string) {}),
+		slots:      attempt.NewPool(queue.Limits{}).Of("volume", func(string) {}),
 		rejections: workqueue.NewTypedItemExponentialFailureRateLimiter[string](time.Second, time.Minute),
 	}
 }

@@ -95,7 +95,7 @@ func TestRecordFailure_RevertsWhatThePodMayHaveCreated(t *testing.T) {
 			o := at(pavv1.StepCreating).pod(9, ended(corev1.PodFailed, 1)).o
 			o.pods[0].Annotations = map[string]string{pavv1.ResultAnnotation: test.result}
 			events, kube := record.NewFakeRecorder(10), reconciletest.Client(t, o.volume)
-			r := &Reconciler{Client: kube, Live: kube, Events: events, slots: attempt.NewSlots(queue.Limits{}, func(string) {}), Now: func() time.Time { return noon }}
+			r := &Reconciler{Client: kube, Live: kube, Events: events, slots: attempt.NewPool(queue.Limits{}).Of("volume", func(string) {}), Now: func() time.Time { return noon }}
 			d := decide(o)
 			if d.Step != stepRecordFailure {
 				t.Fatalf("the decision is %+v", d)
