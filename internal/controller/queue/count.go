@@ -1,6 +1,6 @@
 package queue
 
-// Running returns how many slots count against the overall limit: those of running pods, and those of volumes that
+// Running returns how many slots count against the overall limit: those of running pods, and those of objects that
 // are about to create one.
 func (q *Queue) Running() int {
 	q.mu.Lock()
@@ -8,14 +8,14 @@ func (q *Queue) Running() int {
 	return q.running
 }
 
-// Waiting returns how many volumes wait.
+// Waiting returns how many objects wait.
 func (q *Queue) Waiting() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.waiting
 }
 
-// Counts are the volumes of a provisioner.
+// Counts are the objects of a provisioner.
 type Counts struct {
 	// Running are those that count against the limits, and Suspended those whose pods cannot start.
 	Running, Suspended int
@@ -39,8 +39,8 @@ func (l *provisionerQueue) counts() Counts {
 	return Counts{Running: l.running, Suspended: l.suspended, Waiting: l.waiting}
 }
 
-// Contended reports whether volumes wait because pods cannot start, and some of these pods are the provisioner's. The
-// volumes may also wait for running pods, but those end.
+// Contended reports whether objects wait because pods cannot start, and some of these pods are the provisioner's. The
+// objects may also wait for running pods, but those end.
 func (q *Queue) Contended(provisioner string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -57,7 +57,7 @@ func (q *Queue) Contended(provisioner string) bool {
 	return false
 }
 
-// isHindered reports whether volumes of a provisioner wait because of pods that cannot start.
+// isHindered reports whether objects of a provisioner wait because of pods that cannot start.
 func (q *Queue) isHindered(l *provisionerQueue) bool {
 	for tenants := l.roundRobin.Front(); tenants != nil; tenants = tenants.Next() {
 		if !q.mayGrow(l, tenants.Value.(*tenant)) {
@@ -67,7 +67,7 @@ func (q *Queue) isHindered(l *provisionerQueue) bool {
 	return false
 }
 
-// All returns the counts of all provisioners that have volumes in the queue, by name.
+// All returns the counts of all provisioners that have objects in the queue, by name.
 func (q *Queue) All() map[string]Counts {
 	q.mu.Lock()
 	defer q.mu.Unlock()

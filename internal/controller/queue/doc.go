@@ -1,3 +1,3 @@
-// Package queue limits how many volumes have a workflow pod at once, overall and for each provisioner. The other
-// volumes wait, and are woken when they get a slot. Its state is in memory. It never creates a pod and never blocks.
+// Package queue limits how many objects have a workflow pod at once, overall and for each provisioner. The other
+// objects wait, and are woken when they get a slot. Its state is in memory. It never creates a pod and never blocks.
 package queue

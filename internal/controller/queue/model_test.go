@@ -186,8 +186,8 @@ func (m *model) check() {
 	for _, l := range m.queue.queues {
 		known += len(l.tenants)
 	}
-	if len(m.queue.volumes) != len(m.volumes) || len(m.queue.queues) != len(provisioners) || known != len(tenants) {
-		m.t.Fatalf("%d volumes, %d lines, %d tenants, want %d, %d and %d", len(m.queue.volumes), len(m.queue.queues), known, len(m.volumes), len(provisioners), len(tenants))
+	if len(m.queue.objects) != len(m.volumes) || len(m.queue.queues) != len(provisioners) || known != len(tenants) {
+		m.t.Fatalf("%d volumes, %d lines, %d tenants, want %d, %d and %d", len(m.queue.objects), len(m.queue.queues), known, len(m.volumes), len(provisioners), len(tenants))
 	}
 }
 
@@ -295,7 +295,7 @@ func TestQueue_ByRandomCalls_KeepsItsPromises(t *testing.T) {
 				m.give(fmt.Sprint("v", number))
 				m.check()
 			}
-			if len(m.queue.volumes)+len(m.queue.queues)+m.queue.roundRobin.Len() > 0 {
+			if len(m.queue.objects)+len(m.queue.queues)+m.queue.roundRobin.Len() > 0 {
 				t.Error("an empty queue keeps something")
 			}
 		})
@@ -356,7 +356,7 @@ func TestQueue_Concurrently_LosesNoWaiter(t *testing.T) {
 		all.Go(func() { runVolume(number) })
 	}
 	all.Wait()
-	if q.Running()+q.Waiting()+len(q.volumes)+len(q.queues) > 0 {
+	if q.Running()+q.Waiting()+len(q.objects)+len(q.queues) > 0 {
 		t.Errorf("%d run and %d wait after the end", q.Running(), q.Waiting())
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Limits are how many volumes may have a slot at once. Zero or less means no limit.
+// Limits are how many objects may have a slot at once. Zero or less means no limit.
 type Limits struct {
 	// Overall limits the running pods of all provisioners. Pods that cannot start do not count, but all pods together
 	// are at most three times the limit, plus one for each provisioner.
@@ -16,10 +16,10 @@ type Limits struct {
 	PerProvisioner int
 }
 
-// Queue gives slots to volumes, one for each workflow pod: round-robin over provisioners, round-robin over the
+// Queue gives slots to objects, one for each workflow pod: round-robin over provisioners, round-robin over the
 // namespaces of one provisioner, and in the order of the requests within a namespace. It is safe for concurrent use.
 //
-// A volume is unknown, waits, or has a slot. A slot is suspended while its pod cannot start: another volume may run a
+// An object is unknown, waits, or has a slot. A slot is suspended while its pod cannot start: another object may run a
 // pod meanwhile. Three rules guarantee progress for all, even if many pods of others run for long or never start:
 //   - A tenth of all slots is reserved for provisioners that have none running, and a tenth of those of one
 //     provisioner for namespaces that have none running.
@@ -27,19 +27,19 @@ type Limits struct {
 //   - A provisioner that has no slot gets one as soon as a slot is free.
 type Queue struct {
 	limits Limits
-	wake   func(volume string)
+	wake   func(object string)
 
 	mu      sync.Mutex
-	volumes map[string]*entry
+	objects map[string]*entry
 	queues  map[string]*provisionerQueue
 
-	// roundRobin are the provisioners with waiting volumes; the first is the next.
+	// roundRobin are the provisioners with waiting objects; the first is the next.
 	roundRobin *list.List
 
 	running, suspended, waiting int
 }
 
-// state is the state of a volume in the queue.
+// state is the state of an object in the queue.
 type state int
 
 const (
@@ -48,26 +48,26 @@ const (
 	suspended
 )
 
-// entry is a volume.
+// entry is an object.
 type entry struct {
-	volume  string
+	object  string
 	queue   *provisionerQueue
 	tenant  *tenant
 	state   state
-	inQueue *list.Element // its place in the list of waiting volumes
+	inQueue *list.Element // its place in the list of waiting objects
 }
 
-// provisionerQueue has the volumes of a provisioner. It exists as long as there are any.
+// provisionerQueue has the objects of a provisioner. It exists as long as there are any.
 type provisionerQueue struct {
 	provisioner                 string
 	running, suspended, waiting int
 
 	tenants    map[string]*tenant
-	roundRobin *list.List    // the tenants with waiting volumes; the first is the next
+	roundRobin *list.List    // the tenants with waiting objects; the first is the next
 	turn       *list.Element // in Queue.roundRobin, or nil
 }
 
-// tenant has the volumes of a provisioner in a namespace. It exists as long as there are any.
+// tenant has the objects of a provisioner in a namespace. It exists as long as there are any.
 type tenant struct {
 	namespace          string
 	running, suspended int
@@ -75,38 +75,38 @@ type tenant struct {
 	turn               *list.Element // in provisionerQueue.roundRobin, or nil
 }
 
-// New returns an empty queue. Wake is called with each volume that waited and has a slot now; its next Acquire
+// New returns an empty queue. Wake is called with each object that waited and has a slot now; its next Acquire
 // returns true. Wake is called by the goroutine that freed the slot, before its call returns, and must not block. It
-// may be called late: for a volume that has already released its slot.
-func New(limits Limits, wake func(volume string)) *Queue {
-	return &Queue{limits: limits, wake: wake, volumes: map[string]*entry{}, queues: map[string]*provisionerQueue{}, roundRobin: list.New()}
+// may be called late: for an object that has already released its slot.
+func New(limits Limits, wake func(object string)) *Queue {
+	return &Queue{limits: limits, wake: wake, objects: map[string]*entry{}, queues: map[string]*provisionerQueue{}, roundRobin: list.New()}
 }
 
-// Acquire reports whether the volume has a slot for its pod, and gives it one if that is possible. Otherwise the
-// volume waits. A volume keeps its slot until Release, even if the slot is suspended: when its pod has ended, or was
+// Acquire reports whether the object has a slot for its pod, and gives it one if that is possible. Otherwise the
+// object waits. An object keeps its slot until Release, even if the slot is suspended: when its pod has ended, or was
 // never created, it must release the slot before the next pod. Provisioner and namespace are those of the first call.
-func (q *Queue) Acquire(volume, provisioner, namespace string) bool {
+func (q *Queue) Acquire(object, provisioner, namespace string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	e := q.volumes[volume]
+	e := q.objects[object]
 	if e == nil {
-		e = q.add(volume, provisioner, namespace)
+		e = q.add(object, provisioner, namespace)
 		q.enqueue(e)
-		// No other volume can get a slot because of this call, so none must be woken.
+		// No other object can get a slot because of this call, so none must be woken.
 		q.grant()
 	}
 	return e.state != waits
 }
 
-// Restore gives a slot to a volume whose pod already runs, even above the limits. After a restart, it must be called
+// Restore gives a slot to an object whose pod already runs, even above the limits. After a restart, it must be called
 // before the first Acquire. A suspended slot stays suspended.
-func (q *Queue) Restore(volume, provisioner, namespace string) {
+func (q *Queue) Restore(object, provisioner, namespace string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	e := q.volumes[volume]
+	e := q.objects[object]
 	switch {
 	case e == nil:
-		e = q.add(volume, provisioner, namespace)
+		e = q.add(object, provisioner, namespace)
 	case e.state == waits:
 		q.dequeue(e)
 	default:
@@ -115,29 +115,29 @@ func (q *Queue) Restore(volume, provisioner, namespace string) {
 	q.count(e, runs, 1)
 }
 
-// Suspend suspends the slot of a volume whose pod cannot start.
-func (q *Queue) Suspend(volume string) { q.swap(volume, runs, suspended) }
+// Suspend suspends the slot of an object whose pod cannot start.
+func (q *Queue) Suspend(object string) { q.swap(object, runs, suspended) }
 
 // Resume ends the suspension, as the pod has started: its slot counts again, even above the limit.
-func (q *Queue) Resume(volume string) { q.swap(volume, suspended, runs) }
+func (q *Queue) Resume(object string) { q.swap(object, suspended, runs) }
 
-func (q *Queue) swap(volume string, from, to state) {
+func (q *Queue) swap(object string, from, to state) {
 	q.change(func() {
-		if e := q.volumes[volume]; e != nil && e.state == from {
+		if e := q.objects[object]; e != nil && e.state == from {
 			q.count(e, from, -1)
 			q.count(e, to, 1)
 		}
 	})
 }
 
-// Release removes the volume: it releases its slot, used or not, or stops waiting.
-func (q *Queue) Release(volume string) {
+// Release removes the object: it releases its slot, used or not, or stops waiting.
+func (q *Queue) Release(object string) {
 	q.change(func() {
-		e := q.volumes[volume]
+		e := q.objects[object]
 		if e == nil {
 			return
 		}
-		delete(q.volumes, volume)
+		delete(q.objects, object)
 		if e.state == waits {
 			q.dequeue(e)
 		} else {
@@ -147,19 +147,19 @@ func (q *Queue) Release(volume string) {
 	})
 }
 
-// change makes a change that may free slots, then wakes the volumes that get them.
+// change makes a change that may free slots, then wakes the objects that get them.
 func (q *Queue) change(apply func()) {
 	q.mu.Lock()
 	apply()
 	woken := q.grant()
 	q.mu.Unlock()
 
-	for _, volume := range woken {
-		q.wake(volume)
+	for _, object := range woken {
+		q.wake(object)
 	}
 }
 
-// grant gives slots to volumes as long as that is possible, and returns these volumes.
+// grant gives slots to objects as long as that is possible, and returns these objects.
 func (q *Queue) grant() (woken []string) {
 	for e := q.next(); e != nil; e = q.next() {
 		// One slot each: it is the last in turn then.
@@ -167,12 +167,12 @@ func (q *Queue) grant() (woken []string) {
 		q.roundRobin.MoveToBack(e.queue.turn)
 		q.dequeue(e)
 		q.count(e, runs, 1)
-		woken = append(woken, e.volume)
+		woken = append(woken, e.object)
 	}
 	return woken
 }
 
-// next returns the next volume to get a slot, or nil if none may get one.
+// next returns the next object to get a slot, or nil if none may get one.
 func (q *Queue) next() *entry {
 	if !below(q.running, q.limits.Overall) {
 		return nil
@@ -216,7 +216,7 @@ func (q *Queue) mayGrow(l *provisionerQueue, t *tenant) bool {
 	}
 }
 
-func (q *Queue) add(volume, provisioner, namespace string) *entry {
+func (q *Queue) add(object, provisioner, namespace string) *entry {
 	l := q.queues[provisioner]
 	if l == nil {
 		l = &provisionerQueue{provisioner: provisioner, tenants: map[string]*tenant{}, roundRobin: list.New()}
@@ -227,12 +227,12 @@ func (q *Queue) add(volume, provisioner, namespace string) *entry {
 		t = &tenant{namespace: namespace, waiting: list.New()}
 		l.tenants[namespace] = t
 	}
-	e := &entry{volume: volume, queue: l, tenant: t}
-	q.volumes[volume] = e
+	e := &entry{object: object, queue: l, tenant: t}
+	q.objects[object] = e
 	return e
 }
 
-// forget removes the tenant and the provisioner of a volume that is gone, if they have no other volumes.
+// forget removes the tenant and the provisioner of an object that is gone, if they have no other objects.
 func (q *Queue) forget(e *entry) {
 	l, t := e.queue, e.tenant
 	if t.running+t.suspended+t.waiting.Len() == 0 {
@@ -273,7 +273,7 @@ func (q *Queue) dequeue(e *entry) {
 	}
 }
 
-// count adds a number to the counts of a state, and sets the state of the volume.
+// count adds a number to the counts of a state, and sets the state of the object.
 func (q *Queue) count(e *entry, s state, number int) {
 	e.state = s
 	if s == suspended {
