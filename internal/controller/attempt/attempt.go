@@ -20,8 +20,8 @@ type Attempt struct {
 	// Pods are all pods of the object.
 	Pods []corev1.Pod
 
-	// Volume is the name of the PavVolume, for commands in messages.
-	Volume string
+	// Object is the kind and name of the object, as commands in messages have it: "pavvolume/pvc-1".
+	Object string
 
 	// Step is what the pod is for. It is the reason of the condition while the pod runs.
 	Step string

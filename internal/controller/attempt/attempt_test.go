@@ -23,7 +23,7 @@ type state struct{ Attempt }
 
 // intended returns an attempt whose pod is recorded and not created.
 func intended() *state {
-	return &state{Attempt{Now: noon, Ref: &pavv1.PodReference{Namespace: "pav-pods", Name: "pod"}, Volume: "pvc-1", Step: "Creating", Doing: "is creating the volume"}}
+	return &state{Attempt{Now: noon, Ref: &pavv1.PodReference{Namespace: "pav-pods", Name: "pod"}, Object: "pavvolume/pvc-1", Step: "Creating", Doing: "is creating the volume"}}
 }
 
 func (s *state) with(changes ...func(*Attempt)) *state {

@@ -147,8 +147,8 @@ func (a Attempt) decideStarted(pod *corev1.Pod) Decision {
 			continue
 		}
 		return Decision{Action: Wait, Reason: pavv1.ReasonPodRunsLong, Warning: least == LongDelay, After: max(LongDelay-ran, 0),
-			Message: fmt.Sprintf("%s; it has run for more than %s; see kubectl logs -n %s %s --all-containers, or stop it with kubectl pav retry pavvolume/%s",
-				a.Describe(), least, a.Ref.Namespace, a.Ref.Name, a.Volume)}
+			Message: fmt.Sprintf("%s; it has run for more than %s; see kubectl logs -n %s %s --all-containers, or stop it with kubectl pav retry %s",
+				a.Describe(), least, a.Ref.Namespace, a.Ref.Name, a.Object)}
 	}
 	v := again(min(runDelay-ran, runDelay)) // the clock may be behind
 	if a.Reported == ReasonNotStarted {

@@ -202,7 +202,7 @@ func (o observation) retainedMeanwhile() bool {
 func (o observation) attempt() attempt.Attempt {
 	status := &o.volume.Status
 	a := attempt.Attempt{
-		Now: o.now, Ref: status.Pod, Pods: o.pods, Volume: o.volume.Name, Step: string(status.Step), Doing: words[status.Step],
+		Now: o.now, Ref: status.Pod, Pods: o.pods, Object: "pavvolume/" + o.volume.Name, Step: string(status.Step), Doing: words[status.Step],
 		NeedsResult: status.Step == pavv1.StepCreating || status.Step == pavv1.StepExpanding, ByPhase: workflows[status.Step] == pavv1.WorkflowDeletion,
 		SelectedNode: status.Step == pavv1.StepCreating && status.SelectedNode != "", Contended: o.contended, Retried: !o.retry.IsZero(),
 	}
