@@ -249,7 +249,7 @@ func newMapper(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 	for _, kind := range []string{"PersistentVolume", "Node", "Namespace"} {
 		mapper.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeRoot)
 	}
-	for _, kind := range []string{"PavProvisioner", "PavVolume", "PavStage"} {
+	for _, kind := range []string{"PavProvisioner", "PavVolume", "PavStage", "PavSnapshot"} {
 		mapper.Add(pavv1.GroupVersion.WithKind(kind), meta.RESTScopeRoot)
 	}
 	for _, kind := range []string{"CSIDriver", "CSINode"} {

@@ -77,15 +77,15 @@ const (
 	// NodeAnnotation is the node's name.
 	NodeAnnotation = Group + "/node"
 
-	// AttemptAnnotation numbers the pods of a PavStage's workflow, or all pods of a PavVolume, from 1.
+	// AttemptAnnotation numbers the pods of a PavStage's workflow, or all pods of a PavVolume or a PavSnapshot, from 1.
 	AttemptAnnotation = Group + "/attempt"
 
-	// ResultAnnotation is what a validation, creation, expansion, modification or deletion pod left in /pav. Written once,
-	// by the agent of the pod's node, when the containers have ended; see workflow.Result.
+	// ResultAnnotation is what a pod of the controller agent left in /pav. Written once, by the agent of the pod's node, when the
+	// containers have ended; see workflow.Result.
 	ResultAnnotation = Group + "/result"
 
-	// GivenAnnotation says that a creation pod that may choose the volume's handle has got /pav, so that its result will
-	// follow. Written by the agent of the pod's node, before the containers start: kubelet may say of a container that
+	// GivenAnnotation says that a creation pod that may choose the handle of the volume or snapshot has got /pav, so that its result
+	// will follow. Written by the agent of the pod's node, before the containers start: kubelet may say of a container that
 	// it never ran, because the container runtime has lost it with the power of the node.
 	GivenAnnotation = Group + "/given"
 )

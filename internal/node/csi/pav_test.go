@@ -19,12 +19,13 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// world simulates the API server, the node's directories and a Waker, for one pod and one PavStage or PavVolume.
+// world simulates the API server, the node's directories and a Waker, for one pod and one PavStage, PavVolume or PavSnapshot.
 type world struct {
-	pod    *corev1.Pod
-	stage  *pavv1.PavStage
-	volume *pavv1.PavVolume
-	err    error // of the API server
+	pod      *corev1.Pod
+	stage    *pavv1.PavStage
+	volume   *pavv1.PavVolume
+	snapshot *pavv1.PavSnapshot
+	err      error // of the API server
 
 	published, unpublished, woken []string
 	parted                        string // what Unpublish returns
@@ -73,6 +74,11 @@ func (w *world) Get(_ context.Context, key client.ObjectKey, into client.Object,
 			w.volume.DeepCopyInto(object)
 			return nil
 		}
+	case *pavv1.PavSnapshot:
+		if w.snapshot != nil && key == client.ObjectKeyFromObject(w.snapshot) {
+			w.snapshot.DeepCopyInto(object)
+			return nil
+		}
 	}
 	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
 }
@@ -113,8 +119,11 @@ func (w *world) node() *pavNode {
 // publish requests /pav, as kubelet does.
 func (w *world) publish(ctx context.Context, change func(volumeContext map[string]string)) error {
 	volumeContext := map[string]string{ephemeralKey: "true", podNamespaceKey: "ns", podNameKey: "stage-1", podUIDKey: "pod-uid"}
-	if w.volume != nil {
+	switch {
+	case w.volume != nil:
 		volumeContext[podNameKey] = "create-1"
+	case w.snapshot != nil:
+		volumeContext[podNameKey] = "snapshot-1"
 	}
 	if change != nil {
 		change(volumeContext)

@@ -26,7 +26,7 @@ const (
 
 // user is a pod that may have a /pav: that of a stage, or one of its own.
 type user struct {
-	stage string // name of the PavStage; empty for a pod of a PavVolume
+	stage string // name of the PavStage; empty for a pod of a PavVolume or a PavSnapshot
 	pod   pavdir.Pod
 
 	// announce says that it must be known of the pod that it has got /pav.
@@ -37,7 +37,7 @@ type user struct {
 }
 
 // userOf returns the pod in the volume context. It must be a pod of PaV: with PaV's label, and with a controller that
-// exists and has recorded the pod: a PavStage of this node or, if the pod is on this node, a PavVolume.
+// exists and has recorded the pod: a PavStage of this node or, if the pod is on this node, a PavVolume or a PavSnapshot.
 func (s *pavNode) userOf(ctx context.Context, volumeContext map[string]string) (user, error) {
 	if volumeContext[ephemeralKey] != "true" {
 		return user{}, fmt.Errorf("%w: driver %s serves inline volumes only", errInvalid, pavv1.Driver)
@@ -55,13 +55,14 @@ func (s *pavNode) userOf(ctx context.Context, volumeContext map[string]string) (
 		found.stage = owner.Name
 		return found, s.checkStage(ctx, key, owner)
 	}
-	volume, err := s.volumeOf(ctx, pod, owner)
+	record, err := s.recordOf(ctx, pod, owner)
 	if err != nil {
 		return found, err
 	}
-	planned := volume.Status.Plan != nil && volume.Status.Plan.Handle != ""
+	kind := pod.Labels[pavv1.WorkflowLabel]
 	found.mayBeReady = workflow.MayBeReady(pod)
-	found.announce = isRecorded(volume.Status.Pod, pod) && pod.Labels[pavv1.WorkflowLabel] == pavv1.WorkflowCreation && !planned && pod.Annotations[pavv1.GivenAnnotation] == ""
+	found.announce = isRecorded(record.pod, pod) && !record.handlePlanned && pod.Annotations[pavv1.GivenAnnotation] == "" &&
+		(kind == pavv1.WorkflowCreation || kind == pavv1.WorkflowSnapshotCreation)
 	return found, nil
 }
 
@@ -83,10 +84,21 @@ func (s *pavNode) candidate(ctx context.Context, key client.ObjectKey, uid types
 	// Tenants can set owners, but no labels of PaV's.
 	kind := pod.Labels[pavv1.WorkflowLabel]
 	ofStage := owner.Kind == "PavStage" && kind != "" && pod.Labels[pavv1.StageLabel] == owner.Name
-	if !ofStage && (owner.Kind != "PavVolume" || !slices.Contains(pavv1.WorkflowsOfVolumes(), kind)) {
+	if !ofStage && !slices.Contains(workflowsOf(owner.Kind), kind) {
 		return nil, fmt.Errorf("%w: pod %s is none", errForeignPod, key)
 	}
 	return pod, nil
+}
+
+// workflowsOf returns the workflows of the objects of a kind that the controller agent runs.
+func workflowsOf(kind string) []string {
+	switch kind {
+	case "PavVolume":
+		return pavv1.WorkflowsOfVolumes()
+	case "PavSnapshot":
+		return pavv1.WorkflowsOfSnapshots()
+	}
+	return nil
 }
 
 func (s *pavNode) checkStage(ctx context.Context, key client.ObjectKey, owner *metav1.OwnerReference) error {
@@ -121,21 +133,41 @@ func (s *pavNode) onRecord(status *pavv1.PavStageStatus, pod client.ObjectKey) b
 	return false
 }
 
-// volumeOf returns the PavVolume that has recorded a pod of this node. A kubelet that was restarted asks again for the /pav of
+// podRecord is what a PavVolume or a PavSnapshot has recorded of its pods.
+type podRecord struct {
+	// pod is that of the current step. readyPod is the creation pod of a volume that goes on after /pav/ready.
+	pod, readyPod *pavv1.PodReference
+
+	// handlePlanned says that a creation pod cannot choose the handle.
+	handlePlanned bool
+}
+
+// recordOf returns the record in which a pod of this node must be. A kubelet that was restarted asks again for the /pav of
 // a creation pod that goes on after /pav/ready.
-func (s *pavNode) volumeOf(ctx context.Context, pod *corev1.Pod, owner *metav1.OwnerReference) (*pavv1.PavVolume, error) {
+func (s *pavNode) recordOf(ctx context.Context, pod *corev1.Pod, owner *metav1.OwnerReference) (podRecord, error) {
 	key := client.ObjectKeyFromObject(pod)
-	volume := &pavv1.PavVolume{}
-	if err := s.client.Get(ctx, client.ObjectKey{Name: owner.Name}, volume); apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("%w: PavVolume %q of pod %s does not exist", errForeignPod, owner.Name, key)
+	var object client.Object = &pavv1.PavVolume{}
+	if owner.Kind == "PavSnapshot" {
+		object = &pavv1.PavSnapshot{}
+	}
+	if err := s.client.Get(ctx, client.ObjectKey{Name: owner.Name}, object); apierrors.IsNotFound(err) {
+		return podRecord{}, fmt.Errorf("%w: %s %q of pod %s does not exist", errForeignPod, owner.Kind, owner.Name, key)
 	} else if err != nil {
-		return nil, fmt.Errorf("getting PavVolume %q: %w", owner.Name, err)
+		return podRecord{}, fmt.Errorf("getting %s %q: %w", owner.Kind, owner.Name, err)
 	}
-	recorded := isRecorded(volume.Status.Pod, pod) || isRecorded(volume.Status.CreationPod, pod)
-	if volume.UID != owner.UID || pod.Spec.NodeName != s.nodeID || !recorded {
-		return nil, fmt.Errorf("%w: PavVolume %q knows nothing of pod %s on this node", errForeignPod, owner.Name, key)
+	var record podRecord
+	switch o := object.(type) {
+	case *pavv1.PavVolume:
+		planned := o.Status.Plan != nil && o.Status.Plan.Handle != ""
+		record = podRecord{pod: o.Status.Pod, readyPod: o.Status.CreationPod, handlePlanned: planned}
+	case *pavv1.PavSnapshot:
+		record = podRecord{pod: o.Status.Pod, handlePlanned: o.Status.PlannedHandle != ""}
 	}
-	return volume, nil
+	recorded := isRecorded(record.pod, pod) || isRecorded(record.readyPod, pod)
+	if object.GetUID() != owner.UID || pod.Spec.NodeName != s.nodeID || !recorded {
+		return podRecord{}, fmt.Errorf("%w: %s %q knows nothing of pod %s on this node", errForeignPod, owner.Kind, owner.Name, key)
+	}
+	return record, nil
 }
 
 // isRecorded reports whether the reference is that of the pod. It may have been written before the pod was created,
