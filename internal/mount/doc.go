@@ -1,8 +1,8 @@
 // Package mount does the node agent's work on mounts and on directories that
 // pods write to: it binds volumes, takes mount trees out of and into peer
 // groups, unmounts, asks mounts whether they still answer and how full they are,
-// reads result files and deletes trees. Linux 5.12 or newer only; Supported says
-// whether the running kernel will do.
+// has them write to their storage what is in memory, reads result files and deletes
+// trees. Linux 5.12 or newer only; Supported says whether the running kernel will do.
 //
 // # Which thread
 //
@@ -52,8 +52,8 @@
 //
 // # What may hang
 //
-// A mount whose server is silent hangs anyone who asks it something. Probe, UsageOf
-// and Volume.Device do ask, and so does whatever works below a directory that
+// A mount whose server is silent hangs anyone who asks it something. Probe, UsageOf,
+// Sync and Volume.Device do ask, and so does whatever works below a directory that
 // something is mounted over: they are given up with the context of Do, and cost a
 // thread until the kernel lets go. Unmount gives up by itself. Opening, binding
 // and covering look only at what the kernel has in memory; but where that is a
