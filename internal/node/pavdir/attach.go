@@ -187,7 +187,11 @@ func (d *Directories) Exchanged(ctx context.Context, stage string) (bool, error)
 	})
 }
 
-// Detach unmounts the volume at Volume(stage).
+// Detach unmounts the volume at Volume(stage), after the end of a Sync of it.
 func (d *Directories) Detach(ctx context.Context, stage string) error {
+	defer d.syncs.prevent(stage)()
+	if err := d.syncs.wait(ctx, stage); err != nil {
+		return err
+	}
 	return d.host.Do(ctx, func() error { return mount.Unmount(ctx, d.Volume(stage)) })
 }

@@ -44,6 +44,7 @@ type Directories struct {
 	kubelet string
 	woken   func(stage string)
 	watcher *watcher
+	syncs   *syncs
 
 	// known has the mounts of /pav and of the volumes that are attached.
 	known mount.Known
@@ -56,7 +57,7 @@ func New(host *mount.Namespace, kubeletDir string, woken func(stage string)) (*D
 	if err != nil {
 		return nil, err
 	}
-	return &Directories{host: host, kubelet: kubeletDir, woken: woken, watcher: w}, nil
+	return &Directories{host: host, kubelet: kubeletDir, woken: woken, watcher: w, syncs: newSyncs()}, nil
 }
 
 // Close ends the watch.
