@@ -51,7 +51,9 @@ func CacheOptions(o Options) (cache.Options, error) {
 		&pavv1.PavVolume{}:              {Transform: keep(s.trimVolume)},
 		&corev1.Namespace{}:             {Label: labels.SelectorFromSet(labels.Set{pavv1.AllowPodsLabel: "true"}), Transform: keep(trimNamespace)},
 		&storagev1.CSINode{}:            {Transform: keep(lists.trimCSINode)},
-		&policyv1.PodDisruptionBudget{}: {Field: fields.OneTermEqualSelector(metav1.ObjectNameField, eviction.BudgetName)},
+		// It says when the cluster has snapshots.
+		&apiextensionsv1.CustomResourceDefinition{}: {Field: fields.OneTermEqualSelector(metav1.ObjectNameField, protocol.SnapshotCRDs[0])},
+		&policyv1.PodDisruptionBudget{}:             {Field: fields.OneTermEqualSelector(metav1.ObjectNameField, eviction.BudgetName)},
 	}
 	if o.serves() {
 		maps.Copy(byObject, admission.CacheOptions(o.Namespace))

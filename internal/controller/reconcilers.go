@@ -16,6 +16,7 @@ import (
 	"github.com/albertofaria/pav/internal/controller/label"
 	"github.com/albertofaria/pav/internal/controller/provisioner"
 	"github.com/albertofaria/pav/internal/controller/queue"
+	"github.com/albertofaria/pav/internal/controller/snapshot"
 	"github.com/albertofaria/pav/internal/controller/startup"
 	"github.com/albertofaria/pav/internal/controller/volume"
 	"github.com/albertofaria/pav/internal/definition"
@@ -57,9 +58,10 @@ type Parts struct {
 
 // Reconcilers are all reconcilers of the agent.
 type Reconcilers struct {
-	parts   Parts
-	pool    *attempt.Pool
-	volumes *volume.Reconciler
+	parts     Parts
+	pool      *attempt.Pool
+	volumes   *volume.Reconciler
+	snapshots *snapshot.Reconciler
 }
 
 // NewReconcilers returns the reconcilers of an agent. A pass makes about a dozen reads from the API server. If a
@@ -69,11 +71,18 @@ func NewReconcilers(p Parts) *Reconcilers {
 	if p.Now == nil {
 		p.Now = time.Now
 	}
-	pool := attempt.NewPool(p.Pods)
-	return &Reconcilers{parts: p, pool: pool, volumes: &volume.Reconciler{
-		Client: p.Client, Live: p.Live, Runner: &workflow.Runner{Client: p.Direct}, Events: p.Events,
-		Templates: p.Templates, PodDefaults: p.PodDefaults, Pool: pool, Version: p.Version, Now: p.Now,
-	}}
+	pool, runner := attempt.NewPool(p.Pods), &workflow.Runner{Client: p.Direct}
+	return &Reconcilers{
+		parts: p, pool: pool,
+		volumes: &volume.Reconciler{
+			Client: p.Client, Live: p.Live, Runner: runner, Events: p.Events,
+			Templates: p.Templates, PodDefaults: p.PodDefaults, Pool: pool, Version: p.Version, Now: p.Now,
+		},
+		snapshots: &snapshot.Reconciler{
+			Client: p.Client, Live: p.Live, Runner: runner, Events: p.Events,
+			Templates: p.Templates, PodDefaults: p.PodDefaults, Pool: pool, Version: p.Version, Now: p.Now,
+		},
+	}
 }
 
 // PodCounts returns the counts of validation, creation, expansion, modification and deletion pods, by provisioner.
@@ -88,6 +97,7 @@ func (r *Reconcilers) Register(mgr ctrl.Manager, options func() controller.Optio
 		&provisioner.Reconciler{Client: p.Client, Live: p.Live, Definitions: p.Definitions, Now: p.Now},
 		&claim.Reconciler{Client: p.Client, Live: p.Live, Events: p.Events, Now: p.Now},
 		r.volumes,
+		&snapshot.Installer{Client: p.Client, Snapshots: r.snapshots},
 		&label.Reconciler{Client: p.Client},
 		&cleanup.StageReconciler{Client: p.Client, Live: p.Live, Now: p.Now},
 		&cleanup.MissingDriverReconciler{Client: p.Client, Live: p.Live, Events: p.Events},

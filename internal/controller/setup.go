@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -60,6 +62,9 @@ func newManager(cfg *rest.Config, o Options, log logr.Logger) (ctrl.Manager, err
 	}
 	if err := pavv1.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("registering PaV's kinds: %w", err)
+	}
+	if err := errors.Join(apiextensionsv1.AddToScheme(scheme), snapshotv1.AddToScheme(scheme)); err != nil {
+		return nil, fmt.Errorf("registering the kinds of snapshots: %w", err)
 	}
 	caching, err := CacheOptions(o)
 	if err != nil {
@@ -120,6 +125,7 @@ func register(ctx context.Context, mgr ctrl.Manager, now func() time.Time, o Opt
 	if reconcilers.volumes.Metrics, err = export(ctx, mgr, now, reconcilers.PodCounts); err != nil {
 		return err
 	}
+	reconcilers.snapshots.Metrics = reconcilers.volumes.Metrics
 	if o.serves() {
 		hook := &admission.Webhook{
 			Definitions: reconcilers.parts.Definitions, Templates: reconcilers.parts.Templates, PodDefaults: o.PodDefaults,

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -42,7 +43,7 @@ func Start(ctx context.Context, assets string) (*Plane, error) {
 		return p, err
 	}
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), pavv1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), snapshotv1.AddToScheme(scheme), pavv1.AddToScheme(scheme)); err != nil {
 		return p, err
 	}
 	admin := rest.CopyConfig(config)

@@ -185,8 +185,8 @@ const (
 
 // PavSnapshotSpec is the request for a snapshot.
 //
-// +kubebuilder:validation:XValidation:rule="(has(self.volumeHandle) ? self.volumeHandle : ”) == (has(oldSelf.volumeHandle) ? oldSelf.volumeHandle : ”)",fieldPath=".volumeHandle",message="is immutable"
-// +kubebuilder:validation:XValidation:rule="(has(self.snapshotHandle) ? self.snapshotHandle : ”) == (has(oldSelf.snapshotHandle) ? oldSelf.snapshotHandle : ”)",fieldPath=".snapshotHandle",message="is immutable"
+// +kubebuilder:validation:XValidation:rule="has(self.volumeHandle) == has(oldSelf.volumeHandle) && (!has(self.volumeHandle) || self.volumeHandle == oldSelf.volumeHandle)",fieldPath=".volumeHandle",message="is immutable"
+// +kubebuilder:validation:XValidation:rule="has(self.snapshotHandle) == has(oldSelf.snapshotHandle) && (!has(self.snapshotHandle) || self.snapshotHandle == oldSelf.snapshotHandle)",fieldPath=".snapshotHandle",message="is immutable"
 type PavSnapshotSpec struct {
 	// provisioner is the name of the PavProvisioner.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable"

@@ -55,8 +55,8 @@ type Reconciler struct {
 	// PodDefaults are those of all workflow pods.
 	PodDefaults workflow.Defaults
 
-	// Slots says how many pods run at once, together with those of volumes.
-	Slots *attempt.Pool
+	// Pool says how many pods run at once, together with those of volumes.
+	Pool *attempt.Pool
 
 	// Version is the version of the agent, which is written with each status.
 	Version string
@@ -67,6 +67,7 @@ type Reconciler struct {
 	// Now returns the time of the cluster, which the times in objects are compared with.
 	Now func() time.Time
 
+	requests     workqueue.TypedRateLimitingInterface[ctrl.Request]
 	slots        *attempt.Slots
 	ledger       ledger.Writer[*pavv1.PavSnapshot]
 	expectations reconcile.Expectations // of PavSnapshots
@@ -77,13 +78,16 @@ type Reconciler struct {
 	adopted bool // whether the queue has the pods of earlier agents
 }
 
-// Register adds the reconciler and its watches to the manager. The definitions of snapshots must exist.
-func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) error {
-	var requests workqueue.TypedRateLimitingInterface[ctrl.Request]
-	r.slots = r.Slots.Of(kind, func(name string) { requests.Add(named(name)[0]) })
+// prepare takes part in the slots. It must be called before the manager starts.
+func (r *Reconciler) prepare() {
+	r.slots = r.Pool.Of(kind, func(name string) { r.requests.Add(named(name)[0]) })
 	r.ledger = ledger.Writer[*pavv1.PavSnapshot]{Client: r.Client, Expectations: &r.expectations, Version: r.Version, Now: r.Now}
+}
+
+// Register adds the reconciler and its watches to the manager, which may be running. The definitions of snapshots must exist.
+func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) error {
 	captureQueue := source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
-		requests = q // before the first pass, and so before the first slot
+		r.requests = q // before the first pass, and so before the first slot
 		return nil
 	})
 	return ctrl.NewControllerManagedBy(mgr).

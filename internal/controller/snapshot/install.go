@@ -30,13 +30,14 @@ type Installer struct {
 	installed bool
 }
 
-// Register adds the installer to the manager, and the reconciler as well if the definitions exist.
+// Register adds the installer to the manager.
 func (i *Installer) Register(mgr ctrl.Manager, options controller.Options) error {
 	i.mgr, i.options = mgr, options
+	i.Snapshots.prepare()
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("snapshot-definitions").
 		For(&apiextensionsv1.CustomResourceDefinition{}). // the cache has only the one of VolumeSnapshotContents
-		WithOptions(controller.Options{MaxConcurrentReconciles: 1, RateLimiter: reconcile.Backoff()}).
+		WithOptions(controller.Options{RateLimiter: reconcile.Backoff()}).
 		WithLogConstructor(observability.Requests(mgr.GetLogger(), "snapshot-definitions", "definition", nil)).
 		Complete(i)
 }

@@ -3,10 +3,12 @@ package kubernetes
 import (
 	"errors"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
@@ -17,13 +19,14 @@ import (
 // NewStore returns an empty API server with all kinds that PaV's agents use.
 func NewStore() *world.Store {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), pavv1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), snapshotv1.AddToScheme(scheme), pavv1.AddToScheme(scheme)); err != nil {
 		panic(err)
 	}
 	store := world.NewStore(scheme, &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}, &corev1.Pod{}, &corev1.Node{}, &corev1.Namespace{}, &corev1.ServiceAccount{},
 		&storagev1.StorageClass{}, &storagev1.CSIDriver{}, &storagev1.CSINode{}, &storagev1.VolumeAttachment{}, &policyv1.PodDisruptionBudget{},
 		&admissionregistrationv1.ValidatingAdmissionPolicy{},
-		&pavv1.PavProvisioner{}, &pavv1.PavVolume{}, &pavv1.PavStage{})
+		&pavv1.PavProvisioner{}, &pavv1.PavVolume{}, &pavv1.PavStage{}, &pavv1.PavSnapshot{},
+		&apiextensionsv1.CustomResourceDefinition{}) // none of which is that of snapshots
 	store.Hook(Admit)
 	return store
 }
