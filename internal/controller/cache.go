@@ -49,6 +49,7 @@ func CacheOptions(o Options) (cache.Options, error) {
 		&corev1.Pod{}:                   {Label: ours, Transform: keep(trimPod)},
 		&pavv1.PavStage{}:               {Transform: keep(s.trimStage)},
 		&pavv1.PavVolume{}:              {Transform: keep(s.trimVolume)},
+		&pavv1.PavSnapshot{}:            {Transform: keep(s.trimSnapshot)},
 		&corev1.Namespace{}:             {Label: labels.SelectorFromSet(labels.Set{pavv1.AllowPodsLabel: "true"}), Transform: keep(trimNamespace)},
 		&storagev1.CSINode{}:            {Transform: keep(lists.trimCSINode)},
 		// It says when the cluster has snapshots.
@@ -175,6 +176,16 @@ func (s *sharing) trimVolume(volume *pavv1.PavVolume) {
 	if err == nil {
 		volume.Spec.Claim.Raw = raw
 	}
+}
+
+// trimSnapshot removes from a PavSnapshot its copies of objects: templates see those that the API server has.
+func (s *sharing) trimSnapshot(snapshot *pavv1.PavSnapshot) {
+	s.trimMeta(&snapshot.ObjectMeta)
+	snapshot.Labels = nil
+	spec := &snapshot.Spec
+	spec.Objects = pavv1.SnapshotObjects{}
+	spec.Provisioner, spec.SnapshotRef.Namespace = share(s, spec.Provisioner), share(s, spec.SnapshotRef.Namespace)
+	s.trimConditions(snapshot.Status.Conditions)
 }
 
 func (s *sharing) trimMeta(meta *metav1.ObjectMeta) {

@@ -52,6 +52,9 @@ const (
 	// StagesByProvisioner finds PavStages by spec.provisioner.
 	StagesByProvisioner = "pavstage.provisioner"
 
+	// SnapshotsByProvisioner finds PavSnapshots by spec.provisioner.
+	SnapshotsByProvisioner = "pavsnapshot.provisioner"
+
 	// stagesByVolume finds PavStages by the bucket of spec.volumeName.
 	stagesByVolume = "pavstage.volume"
 
@@ -170,6 +173,7 @@ var indexes = []index{
 	}),
 	inBucket(&pavv1.PavVolume{}, volumesByConflict, conflictOfVolume),
 	of(&pavv1.PavStage{}, StagesByProvisioner, func(s *pavv1.PavStage) string { return s.Spec.Provisioner }),
+	of(&pavv1.PavSnapshot{}, SnapshotsByProvisioner, func(s *pavv1.PavSnapshot) string { return s.Spec.Provisioner }),
 	inBucket(&pavv1.PavStage{}, stagesByStorage, storageOfStage),
 	inBucket(&pavv1.PavStage{}, stagesByVolume, func(s *pavv1.PavStage) string { return s.Spec.VolumeName }),
 	of(&pavv1.PavStage{}, StagesByNode, func(s *pavv1.PavStage) string { return s.Spec.NodeName }),

@@ -5,7 +5,7 @@ const Driver = Group
 
 // Finalizers. PaV puts none on objects that tenants own.
 const (
-	// ProvisionerFinalizer holds a PavProvisioner while volumes or stages of it exist.
+	// ProvisionerFinalizer holds a PavProvisioner while volumes, stages or snapshots of it exist.
 	// Written and removed by the controller agent.
 	ProvisionerFinalizer = Group + "/provisioner"
 

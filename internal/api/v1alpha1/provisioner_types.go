@@ -52,6 +52,7 @@ const ProvisionerInvalid = "Invalid"
 // +kubebuilder:printcolumn:name="Volumes",type=integer,JSONPath=`.status.volumes.total`
 // +kubebuilder:printcolumn:name="Failing",type=integer,JSONPath=`.status.failing`,priority=1
 // +kubebuilder:printcolumn:name="Stages",type=integer,JSONPath=`.status.stages.total`,priority=1
+// +kubebuilder:printcolumn:name="Snapshots",type=integer,JSONPath=`.status.snapshots.total`,priority=1
 // +kubebuilder:printcolumn:name="Nodes",type=string,JSONPath=`.status.nodes.summary`,description="The nodes on which the driver is registered, of those on which PaV runs."
 // +kubebuilder:printcolumn:name="Deleting",type=string,JSONPath=`.status.conditions[?(@.type=="Deleting")].message`,description="What the deletion of a PavProvisioner waits for. Its volumes are still served."
 // +kubebuilder:printcolumn:name="Scope",type=string,JSONPath=`.status.stagingScope`,priority=1
@@ -299,7 +300,11 @@ type PavProvisionerStatus struct {
 	// +optional
 	Stages *ProvisionerCount `json:"stages,omitempty"`
 
-	// failing is the number of PavVolumes and PavStages that are failing.
+	// snapshots counts the provisioner's PavSnapshots. Failing are those whose last attempt at creation or deletion failed.
+	// +optional
+	Snapshots *ProvisionerCount `json:"snapshots,omitempty"`
+
+	// failing is the number of PavVolumes, PavStages and PavSnapshots that are failing.
 	// +optional
 	Failing *int32 `json:"failing,omitempty"`
 

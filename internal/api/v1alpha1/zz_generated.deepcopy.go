@@ -188,6 +188,11 @@ func (in *PavProvisionerStatus) DeepCopyInto(out *PavProvisionerStatus) {
 		*out = new(ProvisionerCount)
 		**out = **in
 	}
+	if in.Snapshots != nil {
+		in, out := &in.Snapshots, &out.Snapshots
+		*out = new(ProvisionerCount)
+		**out = **in
+	}
 	if in.Failing != nil {
 		in, out := &in.Failing, &out.Failing
 		*out = new(int32)

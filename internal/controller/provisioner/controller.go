@@ -51,6 +51,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 		Watches(&storagev1.CSIDriver{}, &handler.EnqueueRequestForObject{}). // of the same name
 		Watches(&pavv1.PavVolume{}, soon(ofHeld), builder.WithPredicates(countChanges)).
 		Watches(&pavv1.PavStage{}, soon(ofHeld), builder.WithPredicates(countChanges)).
+		Watches(&pavv1.PavSnapshot{}, soon(ofHeld), builder.WithPredicates(countChanges)).
 		Watches(&storagev1.CSINode{}, soon(r.ofNode)).
 		WithOptions(options).
 		WithLogConstructor(observability.Requests(mgr.GetLogger(), "provisioner", observability.Provisioner, nil)).
@@ -105,33 +106,12 @@ func (r *Reconciler) gather(ctx context.Context, p *pavv1.PavProvisioner) (snaps
 	if p.DeletionTimestamp == nil && wantedScope(p) == p.Scope() {
 		return o, nil
 	}
-	o.volumes, o.stages, err = holders(ctx, r.Client,
-		client.MatchingFields{reconcile.VolumesByProvisioner: p.Name}, client.MatchingFields{reconcile.StagesByProvisioner: p.Name})
+	o.held, err = findHeld(ctx, r.Client, selectors{
+		volumes:   client.MatchingFields{reconcile.VolumesByProvisioner: p.Name},
+		stages:    client.MatchingFields{reconcile.StagesByProvisioner: p.Name},
+		snapshots: client.MatchingFields{reconcile.SnapshotsByProvisioner: p.Name},
+	})
 	return o, err
-}
-
-// holders returns the names of the selected PavVolumes and PavStages that have PaV's finalizer. A retained volume and
-// the record of a failed stage have none.
-func holders(ctx context.Context, reader client.Reader, volumes, stages client.ListOption) (volumeNames, stageNames []string, err error) {
-	volumeList := &pavv1.PavVolumeList{}
-	if err := reader.List(ctx, volumeList, volumes); err != nil {
-		return nil, nil, fmt.Errorf("looking up PavVolumes: %w", err)
-	}
-	for i := range volumeList.Items {
-		if v := &volumeList.Items[i]; controllerutil.ContainsFinalizer(v, pavv1.VolumeFinalizer) {
-			volumeNames = append(volumeNames, v.Name)
-		}
-	}
-	stageList := &pavv1.PavStageList{}
-	if err := reader.List(ctx, stageList, stages); err != nil {
-		return nil, nil, fmt.Errorf("looking up PavStages: %w", err)
-	}
-	for i := range stageList.Items {
-		if s := &stageList.Items[i]; controllerutil.ContainsFinalizer(s, pavv1.StageFinalizer) {
-			stageNames = append(stageNames, s.Name)
-		}
-	}
-	return volumeNames, stageNames, nil
 }
 
 func (r *Reconciler) act(ctx context.Context, o snapshot, a action) error {
@@ -190,9 +170,9 @@ func (r *Reconciler) deleteDriver(ctx context.Context, driver *storagev1.CSIDriv
 }
 
 // release removes the finalizer of the provisioner. That cannot be undone, so the API server is asked, not the cache:
-// a volume or the CSIDriver may have been written a moment ago.
+// a volume, a snapshot or the CSIDriver may have been written a moment ago.
 func (r *Reconciler) release(ctx context.Context, p *pavv1.PavProvisioner) error {
-	volumes, stages, err := r.holdersNow(ctx, p)
+	left, err := r.heldNow(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -200,17 +180,10 @@ func (r *Reconciler) release(ctx context.Context, p *pavv1.PavProvisioner) error
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(p), driver); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading CSIDriver %q: %w", p.Name, err)
 	}
-	if len(volumes)+len(stages) > 0 || isToBeDeleted(driver, p) {
+	if left.any() || isToBeDeleted(driver, p) {
 		return reconcile.ErrStale
 	}
 	return r.patchFinalizers(ctx, p, controllerutil.RemoveFinalizer)
-}
-
-// holdersNow returns the names of the provisioner's PavVolumes and PavStages that the API server has, and that have
-// PaV's finalizer.
-func (r *Reconciler) holdersNow(ctx context.Context, p *pavv1.PavProvisioner) (volumes, stages []string, err error) {
-	selector := client.MatchingLabels{pavv1.ProvisionerLabel: p.Name}
-	return holders(ctx, r.Live, selector, selector)
 }
 
 // report writes the conditions, the scope in force and the counts, if they have changed. If only counts have changed,
@@ -251,8 +224,8 @@ func (r *Reconciler) checkNoStages(ctx context.Context, p *pavv1.PavProvisioner,
 	if scope == p.Scope() {
 		return nil
 	}
-	_, stages, err := r.holdersNow(ctx, p)
-	if err == nil && len(stages) > 0 {
+	left, err := r.heldNow(ctx, p)
+	if err == nil && len(left.stages) > 0 {
 		err = reconcile.ErrStale
 	}
 	return err

@@ -7,15 +7,17 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/reconcile"
 )
 
-// counts are how many volumes, stages and nodes a provisioner has.
+// counts are how many volumes, stages, snapshots and nodes a provisioner has.
 type counts struct {
-	volumes, stages pavv1.ProvisionerCount
+	volumes, stages, snapshots pavv1.ProvisionerCount
 
 	// registered and wanted are numbers of nodes.
 	registered, wanted int32
@@ -27,32 +29,39 @@ func (c counts) set(status *pavv1.PavProvisionerStatus) bool {
 		Registered: c.registered, Wanted: c.wanted, Summary: fmt.Sprintf("%d/%d", c.registered, c.wanted),
 	}
 	before := status.DeepCopy()
-	status.Volumes, status.Stages, status.Failing, status.Nodes = &c.volumes, &c.stages, new(c.volumes.Failing+c.stages.Failing), &nodes
+	status.Volumes, status.Stages, status.Snapshots, status.Nodes = &c.volumes, &c.stages, &c.snapshots, &nodes
+	status.Failing = new(c.volumes.Failing + c.stages.Failing + c.snapshots.Failing)
 	return !equality.Semantic.DeepEqual(before, status)
 }
 
 // count counts the cached objects of a provisioner, without copying them.
 func (r *Reconciler) count(ctx context.Context, name string) (counts, error) {
 	var c counts
-	volumes := &pavv1.PavVolumeList{}
-	if err := r.Client.List(ctx, volumes, client.MatchingFields{reconcile.VolumesByProvisioner: name}, client.UnsafeDisableDeepCopy); err != nil {
-		return c, fmt.Errorf("counting PavVolumes: %w", err)
-	}
-	for i := range volumes.Items {
-		add(&c.volumes, &volumes.Items[i])
-	}
-	stages := &pavv1.PavStageList{}
-	if err := r.Client.List(ctx, stages, client.MatchingFields{reconcile.StagesByProvisioner: name}, client.UnsafeDisableDeepCopy); err != nil {
-		return c, fmt.Errorf("counting PavStages: %w", err)
-	}
-	for i := range stages.Items {
-		add(&c.stages, &stages.Items[i])
+	for _, of := range []struct {
+		kind  string
+		list  client.ObjectList
+		index string
+		count *pavv1.ProvisionerCount
+	}{
+		{"PavVolumes", &pavv1.PavVolumeList{}, reconcile.VolumesByProvisioner, &c.volumes},
+		{"PavStages", &pavv1.PavStageList{}, reconcile.StagesByProvisioner, &c.stages},
+		{"PavSnapshots", &pavv1.PavSnapshotList{}, reconcile.SnapshotsByProvisioner, &c.snapshots},
+	} {
+		if err := r.Client.List(ctx, of.list, client.MatchingFields{of.index: name}, client.UnsafeDisableDeepCopy); err != nil {
+			return c, fmt.Errorf("counting %s: %w", of.kind, err)
+		}
+		if err := meta.EachListItem(of.list, func(item runtime.Object) error {
+			add(of.count, item)
+			return nil
+		}); err != nil {
+			return c, fmt.Errorf("counting %s: %w", of.kind, err)
+		}
 	}
 	c.registered, c.wanted = r.nodes.of(name), r.nodes.of(pavv1.Driver)
 	return c, nil
 }
 
-func add(count *pavv1.ProvisionerCount, object client.Object) {
+func add(count *pavv1.ProvisionerCount, object runtime.Object) {
 	count.Total++
 	if isFailing(object) {
 		count.Failing++

@@ -19,12 +19,12 @@ func TestCounts_AreWrittenOnlyWhereTheyChanged(t *testing.T) {
 	if !c.set(status) || c.set(status) {
 		t.Error("the first counts do not change the status, or the same ones do")
 	}
-	if status.Nodes.Summary != "1/2" || status.Stages.Total != 0 || *status.Volumes != c.volumes {
+	if status.Nodes.Summary != "1/2" || status.Stages.Total != 0 || status.Snapshots.Total != 0 || *status.Volumes != c.volumes {
 		t.Errorf("got %+v", status)
 	}
 	for name, change := range map[string]func(*counts){
 		"volumes": func(c *counts) { c.volumes.Total++ }, "failing": func(c *counts) { c.volumes.Failing++ },
-		"stages": func(c *counts) { c.stages.Total++ }, "registered": func(c *counts) { c.registered++ }, "wanted": func(c *counts) { c.wanted++ },
+		"stages": func(c *counts) { c.stages.Total++ }, "snapshots": func(c *counts) { c.snapshots.Total++ }, "a failing snapshot": func(c *counts) { c.snapshots.Failing++ }, "registered": func(c *counts) { c.registered++ }, "wanted": func(c *counts) { c.wanted++ },
 	} {
 		changed := c
 		change(&changed)
@@ -66,19 +66,24 @@ func TestCountWithin(t *testing.T) {
 func TestIsFailing(t *testing.T) {
 	failure := &pavv1.WorkflowFailure{}
 	volume := func(s pavv1.PavVolumeStatus) client.Object { return &pavv1.PavVolume{Status: s} }
+	snapshot := func(s pavv1.PavSnapshotStatus) client.Object { return &pavv1.PavSnapshot{Status: s} }
 	stage := func(s pavv1.PavStageStatus) client.Object { return &pavv1.PavStage{Status: s} }
 	for name, test := range map[string]struct {
 		object client.Object
 		want   bool
 	}{
-		"a good volume":                  {object: volume(pavv1.PavVolumeStatus{Phase: pavv1.VolumeReady})},
-		"a volume that cannot be made":   {object: volume(pavv1.PavVolumeStatus{Failure: failure}), want: true},
-		"one that cannot be deleted":     {object: volume(pavv1.PavVolumeStatus{Phase: pavv1.VolumeDeleting, DeletionFailure: failure}), want: true},
-		"a retained one is left alone":   {object: volume(pavv1.PavVolumeStatus{Phase: pavv1.VolumeRetained, DeletionFailure: failure})},
-		"a good stage":                   {object: stage(pavv1.PavStageStatus{Phase: pavv1.StageStaged})},
-		"a stage that cannot be made":    {object: stage(pavv1.PavStageStatus{StagingFailure: failure}), want: true},
-		"one that cannot be unstaged":    {object: stage(pavv1.PavStageStatus{UnstagingFailure: failure}), want: true},
-		"one whose staging pod has gone": {object: stage(pavv1.PavStageStatus{Conditions: []metav1.Condition{{Type: pavv1.StageDegraded, Status: metav1.ConditionTrue}}}), want: true},
+		"a good volume":                     {object: volume(pavv1.PavVolumeStatus{Phase: pavv1.VolumeReady})},
+		"a volume that cannot be made":      {object: volume(pavv1.PavVolumeStatus{Failure: failure}), want: true},
+		"one that cannot be deleted":        {object: volume(pavv1.PavVolumeStatus{Phase: pavv1.VolumeDeleting, DeletionFailure: failure}), want: true},
+		"a retained one is left alone":      {object: volume(pavv1.PavVolumeStatus{Phase: pavv1.VolumeRetained, DeletionFailure: failure})},
+		"a good snapshot":                   {object: snapshot(pavv1.PavSnapshotStatus{Phase: pavv1.SnapshotReady})},
+		"a snapshot that cannot be made":    {object: snapshot(pavv1.PavSnapshotStatus{Failure: failure}), want: true},
+		"a snapshot that cannot be deleted": {object: snapshot(pavv1.PavSnapshotStatus{DeletionFailure: failure}), want: true},
+		"a retained snapshot is left alone": {object: snapshot(pavv1.PavSnapshotStatus{Phase: pavv1.SnapshotRetained, DeletionFailure: failure})},
+		"a good stage":                      {object: stage(pavv1.PavStageStatus{Phase: pavv1.StageStaged})},
+		"a stage that cannot be made":       {object: stage(pavv1.PavStageStatus{StagingFailure: failure}), want: true},
+		"one that cannot be unstaged":       {object: stage(pavv1.PavStageStatus{UnstagingFailure: failure}), want: true},
+		"one whose staging pod has gone":    {object: stage(pavv1.PavStageStatus{Conditions: []metav1.Condition{{Type: pavv1.StageDegraded, Status: metav1.ConditionTrue}}}), want: true},
 	} {
 		if got := isFailing(test.object); got != test.want {
 			t.Errorf("%s: got %t", name, got)

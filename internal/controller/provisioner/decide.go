@@ -18,8 +18,8 @@ type snapshot struct {
 	// driver is the CSIDriver of the provisioner's name; nil if there is none.
 	driver *storagev1.CSIDriver
 
-	// volumes and stages are the names of the provisioner's PavVolumes and PavStages that have PaV's finalizer.
-	volumes, stages []string
+	// held has what the provisioner's deletion waits for.
+	held held
 
 	// counts are the counts for the status.
 	counts counts
@@ -88,10 +88,10 @@ func decideDeletion(o snapshot) decision {
 	if !slices.Contains(o.provisioner.Finalizers, pavv1.ProvisionerFinalizer) {
 		return decision{action: nothing}
 	}
-	if len(o.volumes)+len(o.stages) > 0 {
+	if o.held.any() {
 		return decision{action: nothing, conditions: []metav1.Condition{
 			{Type: pavv1.ProvisionerReady, Status: metav1.ConditionFalse, Reason: "Deleting", Message: "the provisioner is being deleted: it creates no more volumes, and serves those that it has"},
-			{Type: pavv1.ProvisionerDeleting, Status: metav1.ConditionTrue, Reason: "InUse", Message: inUse(o)},
+			{Type: pavv1.ProvisionerDeleting, Status: metav1.ConditionTrue, Reason: "InUse", Message: inUse(o.held)},
 		}}
 	}
 	if o.driver != nil && isToBeDeleted(o.driver, o.provisioner) {
@@ -105,19 +105,13 @@ func isToBeDeleted(driver *storagev1.CSIDriver, p *pavv1.PavProvisioner) bool {
 	return driver.DeletionTimestamp == nil && originOf(driver, p) == ours
 }
 
-// inUse lists what a provisioner that is being deleted waits for. The text changes only with the list.
-func inUse(o snapshot) string {
-	message := "waiting for "
-	if n := len(o.volumes); n > 0 {
-		message += fmt.Sprintf("%d PavVolume(s), for example %q", n, slices.Min(o.volumes))
+// inUse says what a provisioner that is being deleted waits for.
+func inUse(h held) string {
+	message := fmt.Sprintf("waiting for %s: delete the claims and pods that use them", h)
+	if len(h.snapshots) > 0 {
+		message += ", and the VolumeSnapshots"
 	}
-	if n := len(o.stages); n > 0 {
-		if len(o.volumes) > 0 {
-			message += ", and for "
-		}
-		message += fmt.Sprintf("%d PavStage(s), for example %q", n, slices.Min(o.stages))
-	}
-	return message + ": delete the claims and pods that use them"
+	return message
 }
 
 // unusable returns why a provisioner's name cannot be used, or "".
@@ -161,7 +155,7 @@ func ready(o snapshot, status metav1.ConditionStatus, reason, message string) de
 // definition's: there must not be stages of two scopes at the same time.
 func scopeInForce(o snapshot) (scope pavv1.StagingScope, pending bool) {
 	wanted, present := wantedScope(o.provisioner), o.provisioner.Scope()
-	if wanted != present && len(o.stages) > 0 {
+	if wanted != present && len(o.held.stages) > 0 {
 		return present, true
 	}
 	return wanted, false

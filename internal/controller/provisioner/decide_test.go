@@ -38,9 +38,10 @@ func TestDecide(t *testing.T) {
 		"a CSIDriver of another kind's owner, too":   {spoil: func(o *snapshot) { o.driver.OwnerReferences[0].UID = "u0"; o.driver.OwnerReferences[0].Kind = "Helm" }, want: nothing, conditions: []string{"Accepted=False", "Ready=False"}, message: "choose another name"},
 		"PaV's own driver name is refused":           {spoil: func(o *snapshot) { o.provisioner.Name = pavv1.Driver }, want: nothing, conditions: []string{"Accepted=False", "Ready=False"}, message: "PaV's own CSI driver"},
 		"a name that is no DNS label is refused":     {spoil: func(o *snapshot) { o.provisioner.Name = "a.b" }, want: nothing, conditions: []string{"Accepted=False", "Ready=False"}, message: "must be a DNS label"},
-		"deletion waits for volumes":                 {spoil: func(o *snapshot) { deleting(o); o.volumes = []string{"v2", "v1"} }, want: nothing, conditions: []string{"Ready=False", "Deleting=True"}, message: `waiting for 2 PavVolume(s), for example "v1": `},
-		"deletion waits for stages":                  {spoil: func(o *snapshot) { deleting(o); o.stages = []string{"s1"} }, want: nothing, conditions: []string{"Ready=False", "Deleting=True"}, message: `waiting for 1 PavStage(s), for example "s1": `},
-		"deletion waits for both":                    {spoil: func(o *snapshot) { deleting(o); o.volumes = []string{"v1"}; o.stages = []string{"s1"} }, want: nothing, conditions: []string{"Ready=False", "Deleting=True"}, message: `"v1", and for 1 PavStage`},
+		"deletion waits for volumes":                 {spoil: func(o *snapshot) { deleting(o); o.held.volumes = []string{"v2", "v1"} }, want: nothing, conditions: []string{"Ready=False", "Deleting=True"}, message: `waiting for 2 PavVolume(s), for example "v1": `},
+		"deletion waits for stages":                  {spoil: func(o *snapshot) { deleting(o); o.held.stages = []string{"s1"} }, want: nothing, conditions: []string{"Ready=False", "Deleting=True"}, message: `waiting for 1 PavStage(s), for example "s1": `},
+		"deletion waits for snapshots":               {spoil: func(o *snapshot) { deleting(o); o.held.snapshots = []string{"s1"} }, want: nothing, conditions: []string{"Ready=False", "Deleting=True"}, message: `waiting for 1 PavSnapshot(s), for example "s1": delete the claims and pods that use them, and the VolumeSnapshots`},
+		"deletion waits for both":                    {spoil: func(o *snapshot) { deleting(o); o.held.volumes = []string{"v1"}; o.held.stages = []string{"s1"} }, want: nothing, conditions: []string{"Ready=False", "Deleting=True"}, message: `"v1", and for 1 PavStage`},
 		"the CSIDriver goes first":                   {spoil: deleting, want: deleteDriver},
 		"then the provisioner":                       {spoil: func(o *snapshot) { deleting(o); o.driver = nil }, want: release},
 		"a foreign CSIDriver stays":                  {spoil: func(o *snapshot) { deleting(o); o.driver.Labels = nil }, want: release},
@@ -141,7 +142,7 @@ func TestScope(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			o := registered()
-			o.stages = test.stages
+			o.held.stages = test.stages
 			o.provisioner.Spec.VolumeStaging.Scope, o.provisioner.Status.StagingScope = test.spec, test.status
 			if test.deleting {
 				o.provisioner.DeletionTimestamp = new(metav1.Now())

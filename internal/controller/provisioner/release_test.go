@@ -35,6 +35,8 @@ func TestRelease_AsksTheAPIServer(t *testing.T) {
 		"its CSIDriver":        {own, false},
 		"that of a former one": {former, true},
 		"a volume":             {&pavv1.PavVolume{ObjectMeta: metav1.ObjectMeta{Name: "v", Labels: labels, Finalizers: []string{pavv1.VolumeFinalizer}}}, false},
+		"a snapshot":           {&pavv1.PavSnapshot{ObjectMeta: metav1.ObjectMeta{Name: "s", Labels: labels, Finalizers: []string{pavv1.SnapshotFinalizer}}}, false},
+		"a retained snapshot":  {&pavv1.PavSnapshot{ObjectMeta: metav1.ObjectMeta{Name: "s", Labels: labels}}, true},
 		"a stage":              {&pavv1.PavStage{ObjectMeta: metav1.ObjectMeta{Name: "s", Labels: labels, Finalizers: []string{pavv1.StageFinalizer}}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

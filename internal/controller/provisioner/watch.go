@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -17,7 +18,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// together is how long a provisioner's pass waits for further events of its volumes, stages and nodes: a pass counts
+// together is how long a provisioner's pass waits for further events of its volumes, stages, snapshots and nodes: a pass counts
 // all of them.
 const together = 200 * time.Millisecond
 
@@ -36,7 +37,7 @@ func soon(of func(ctx context.Context, before, after client.Object) []string) ha
 	}
 }
 
-// ofHeld returns the provisioner of a PavVolume or a PavStage, which never changes.
+// ofHeld returns the provisioner of a PavVolume, a PavStage or a PavSnapshot, which never changes.
 func ofHeld(_ context.Context, before, after client.Object) []string {
 	object := after
 	if object == nil {
@@ -46,6 +47,8 @@ func ofHeld(_ context.Context, before, after client.Object) []string {
 	case *pavv1.PavVolume:
 		return []string{o.Spec.Provisioner}
 	case *pavv1.PavStage:
+		return []string{o.Spec.Provisioner}
+	case *pavv1.PavSnapshot:
 		return []string{o.Spec.Provisioner}
 	}
 	return nil
@@ -74,14 +77,16 @@ var countChanges = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	return !slices.Equal(e.ObjectOld.GetFinalizers(), e.ObjectNew.GetFinalizers()) || isFailing(e.ObjectOld) != isFailing(e.ObjectNew)
 }}
 
-// isFailing reports whether a workflow of a volume or stage has failed, and is retried or waits for the administrator.
-func isFailing(object client.Object) bool {
+// isFailing reports whether a workflow of a volume, stage or snapshot has failed, and is retried or waits for the administrator.
+func isFailing(object runtime.Object) bool {
 	switch o := object.(type) {
 	case *pavv1.PavVolume:
 		return o.Status.Phase != pavv1.VolumeRetained && len(o.Status.Failures()) > 0
 	case *pavv1.PavStage:
 		return o.Status.StagingFailure != nil || o.Status.UnstagingFailure != nil ||
 			meta.IsStatusConditionTrue(o.Status.Conditions, pavv1.StageDegraded)
+	case *pavv1.PavSnapshot:
+		return o.Status.Phase != pavv1.SnapshotRetained && len(o.Status.Failures()) > 0
 	}
 	return false
 }
