@@ -45,7 +45,7 @@ func (c *Collector) Choices(add func(world.Choice)) {
 // owners returns the UIDs of all existing objects that can be owners.
 func (c *Collector) owners() map[types.UID]bool {
 	uids := map[types.UID]bool{}
-	for _, kind := range []string{"PavVolume", "PavStage", "PavProvisioner", "PersistentVolume"} {
+	for _, kind := range []string{"PavVolume", "PavStage", "PavSnapshot", "PavProvisioner", "PersistentVolume"} {
 		for _, object := range c.World.Store.All(kind) {
 			uids[object.GetUID()] = true
 		}
