@@ -23,8 +23,8 @@ const controllerPodsPath = "/validate-controller-pod"
 
 // ControllerPodHandler answers requests of the controller agent to create pods that have rights on their nodes.
 //
-// The agent's token may be stolen, and with it all that the agent may write: every PavVolume. What it cannot write are
-// definitions. So a pod may have only such rights as the definition, as it is now, plans for a pod of its workflow. The
+// The agent's token may be stolen, and with it all that the agent may write: every PavVolume and PavSnapshot. What it cannot write
+// are definitions. So a pod may have only such rights as the definition, as it is now, plans for a pod of its workflow. The
 // definition that a PavVolume has recorded of an attempt in progress does not count: an attempt whose pod the present
 // definition does not plan fails, and the next one begins with the current definition.
 type ControllerPodHandler struct {
@@ -52,23 +52,20 @@ func (h *ControllerPodHandler) judge(ctx context.Context, pod *corev1.Pod) error
 	if len(rights) == 0 {
 		return nil
 	}
-	volume, err := h.volumeOf(ctx, pod)
+	owner, err := h.ownerOf(ctx, pod)
 	if err != nil {
 		return err
 	}
-	provisioner, _, err := get[pavv1.PavProvisioner](ctx, h.Client, pavv1.GroupVersion.String(), "PavProvisioner", client.ObjectKey{Name: volume.Spec.Provisioner})
+	provisioner, err := h.provisionerOf(ctx, owner)
 	if err != nil {
 		return err
-	}
-	if provisioner == nil {
-		return refusePod("PavProvisioner %q does not exist", volume.Spec.Provisioner)
 	}
 	kind := pod.Labels[pavv1.WorkflowLabel]
-	request, err := h.request(ctx, provisioner, volume, kind)
+	plan, err := h.planner(ctx, provisioner, owner, kind)
 	if err != nil {
 		return err
 	}
-	planned, err := request.Planned(ctx, &provisioner.Spec, volume, kind)
+	planned, err := plan()
 	if podplan.IsRefusal(err) {
 		return refusePod("PavProvisioner %q plans no pod of the workflow %q: %w", provisioner.Name, kind, err)
 	}
@@ -76,8 +73,8 @@ func (h *ControllerPodHandler) judge(ctx context.Context, pod *corev1.Pod) error
 		return err
 	}
 	if missing := unplanned(rights, planned); len(missing) > 0 {
-		return refusePod("the pod has what PavProvisioner %q does not plan for the workflow %q of this volume: %s",
-			provisioner.Name, kind, strings.Join(missing, ", "))
+		return refusePod("the pod has what PavProvisioner %q does not plan for the workflow %q of %q: %s",
+			provisioner.Name, kind, owner.GetName(), strings.Join(missing, ", "))
 	}
 	return nil
 }
@@ -91,27 +88,62 @@ func unplanned(rights []string, planned *corev1.Pod) []string {
 	return slices.DeleteFunc(slices.Clone(rights), func(right string) bool { return slices.Contains(known, right) })
 }
 
-// volumeOf returns the PavVolume of a pod, from its owner.
-func (h *ControllerPodHandler) volumeOf(ctx context.Context, pod *corev1.Pod) (*pavv1.PavVolume, error) {
-	owner, err := ownerOf(pod, "PavVolume")
+// ownerOf returns the PavVolume or the PavSnapshot that a pod works for.
+func (h *ControllerPodHandler) ownerOf(ctx context.Context, pod *corev1.Pod) (client.Object, error) {
+	ref, err := ownerOf(pod, "PavVolume", "PavSnapshot")
 	if err != nil {
 		return nil, refusePod("%w", err)
 	}
-	volume := &pavv1.PavVolume{}
-	if err := h.Client.Get(ctx, client.ObjectKey{Name: owner.Name}, volume); apierrors.IsNotFound(err) {
-		return nil, refusePod("PavVolume %q does not exist", owner.Name)
+	var owner client.Object = &pavv1.PavVolume{}
+	if ref.Kind == "PavSnapshot" {
+		owner = &pavv1.PavSnapshot{}
+	}
+	if err := h.Client.Get(ctx, client.ObjectKey{Name: ref.Name}, owner); apierrors.IsNotFound(err) {
+		return nil, refusePod("%s %q does not exist", ref.Kind, ref.Name)
 	} else if err != nil {
-		return nil, fmt.Errorf("getting PavVolume %q: %w", owner.Name, err)
+		return nil, fmt.Errorf("getting %s %q: %w", ref.Kind, ref.Name, err)
 	}
-	if volume.UID != owner.UID {
-		return nil, refusePod("PavVolume %q is another one by now", volume.Name)
+	if owner.GetUID() != ref.UID {
+		return nil, refusePod("%s %q is another one by now", ref.Kind, ref.Name)
 	}
-	return volume, nil
+	return owner, nil
 }
 
-// request returns the request from which a definition plans the pods of a workflow: the same objects that the agent
+// provisionerOf returns the provisioner of a PavVolume or a PavSnapshot.
+func (h *ControllerPodHandler) provisionerOf(ctx context.Context, owner client.Object) (*pavv1.PavProvisioner, error) {
+	name := ""
+	switch o := owner.(type) {
+	case *pavv1.PavVolume:
+		name = o.Spec.Provisioner
+	case *pavv1.PavSnapshot:
+		name = o.Spec.Provisioner
+	}
+	provisioner, _, err := get[pavv1.PavProvisioner](ctx, h.Client, pavv1.GroupVersion.String(), "PavProvisioner", client.ObjectKey{Name: name})
+	if err == nil && provisioner == nil {
+		err = refusePod("PavProvisioner %q does not exist", name)
+	}
+	return provisioner, err
+}
+
+// planner returns what plans the pod of a workflow of a PavVolume or a PavSnapshot, with the present definition.
+func (h *ControllerPodHandler) planner(ctx context.Context, provisioner *pavv1.PavProvisioner, owner client.Object, kind string) (func() (*corev1.Pod, error), error) {
+	switch o := owner.(type) {
+	case *pavv1.PavVolume:
+		request, err := h.volumeRequest(ctx, provisioner, o, kind)
+		return func() (*corev1.Pod, error) { return request.Planned(ctx, &provisioner.Spec, o, kind) }, err
+	case *pavv1.PavSnapshot:
+		request := podplan.SnapshotRequest{
+			Provisioner: provisioner.UID, Generation: provisioner.Generation, Record: o,
+			Templates: h.Templates, Defaults: h.PodDefaults, GetPVC: getPVC(h.Client), Allowed: provisioner.Spec.AllowedClaimNamespaces,
+		}
+		return func() (*corev1.Pod, error) { return request.Planned(ctx, &provisioner.Spec, kind) }, nil
+	}
+	return nil, fmt.Errorf("a %T has no pods", owner)
+}
+
+// volumeRequest returns the request from which a definition plans the pods of a workflow: the same objects that the agent
 // uses, which for deletion are those that the PavVolume has recorded, if they are gone.
-func (h *ControllerPodHandler) request(ctx context.Context, provisioner *pavv1.PavProvisioner, volume *pavv1.PavVolume, kind string) (podplan.VolumeRequest, error) {
+func (h *ControllerPodHandler) volumeRequest(ctx context.Context, provisioner *pavv1.PavProvisioner, volume *pavv1.PavVolume, kind string) (podplan.VolumeRequest, error) {
 	request := podplan.VolumeRequest{
 		Provisioner: provisioner.UID, Generation: provisioner.Generation,
 		Templates: h.Templates, Defaults: h.PodDefaults, GetPVC: getPVC(h.Client), Allowed: provisioner.Spec.AllowedClaimNamespaces,

@@ -96,14 +96,14 @@ func uses(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) bool {
 	})
 }
 
-// ownerOf returns the one owner of a pod, which must be of the kind.
-func ownerOf(pod *corev1.Pod, kind string) (*metav1.OwnerReference, error) {
+// ownerOf returns the one owner of a pod, which must be of one of the kinds.
+func ownerOf(pod *corev1.Pod, kinds ...string) (*metav1.OwnerReference, error) {
 	if len(pod.OwnerReferences) != 1 {
 		return nil, fmt.Errorf("the pod has %d owners, not one", len(pod.OwnerReferences))
 	}
 	owner := &pod.OwnerReferences[0]
-	if owner.Kind != kind || !strings.HasPrefix(owner.APIVersion, pavv1.Group+"/") {
-		return nil, fmt.Errorf("the pod's owner is a %s, not a %s", owner.Kind, kind)
+	if !slices.Contains(kinds, owner.Kind) || !strings.HasPrefix(owner.APIVersion, pavv1.Group+"/") {
+		return nil, fmt.Errorf("the pod's owner is a %s, not a %s", owner.Kind, strings.Join(kinds, " or a "))
 	}
 	return owner, nil
 }
