@@ -28,6 +28,7 @@ import (
 	"github.com/albertofaria/pav/internal/mount"
 	"github.com/albertofaria/pav/internal/node/collect"
 	"github.com/albertofaria/pav/internal/node/csi"
+	"github.com/albertofaria/pav/internal/node/flush"
 	"github.com/albertofaria/pav/internal/node/monitor"
 	"github.com/albertofaria/pav/internal/node/pavdir"
 	"github.com/albertofaria/pav/internal/node/stage"
@@ -78,7 +79,7 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) (
 	watcher := monitor.New(stager, monitor.Config{
 		Prober: stage.Host{Namespace: host}, OrphanGrace: o.OrphanGrace, Log: log.WithName("monitor"),
 	})
-	if err := setUp(ctx, mgr, o, notifier, stager, watcher, registry, live); err != nil {
+	if err := setUp(ctx, mgr, o, dirs, notifier, stager, watcher, registry, live); err != nil {
 		return err
 	}
 	collector := collect.New(live, dirs, boot, log.WithName("collect"))
@@ -104,7 +105,7 @@ func Run(ctx context.Context, config *rest.Config, o Options, log logr.Logger) (
 }
 
 // setUp adds the watches of the API server, and the monitor, to the manager.
-func setUp(ctx context.Context, mgr manager.Manager, o Options, notifier *stage.Notifier, stager *stage.Stager, watcher *monitor.Monitor, registry *csi.Registry, live client.Reader) error {
+func setUp(ctx context.Context, mgr manager.Manager, o Options, dirs *pavdir.Directories, notifier *stage.Notifier, stager *stage.Stager, watcher *monitor.Monitor, registry *csi.Registry, live client.Reader) error {
 	if err := addProbes(ctx, mgr, registry); err != nil {
 		return err
 	}
@@ -116,6 +117,9 @@ func setUp(ctx context.Context, mgr manager.Manager, o Options, notifier *stage.
 	}
 	if err := monitor.WatchStages(ctx, mgr, notifier, watcher); err != nil {
 		return err
+	}
+	if err := flush.Watch(mgr, flush.New(stager, dirs)); err != nil {
+		return fmt.Errorf("watching requests to write volumes back: %w", err)
 	}
 	return csi.WatchProvisioners(mgr, registry, stager, services(o, stager, live))
 }

@@ -27,6 +27,12 @@ func (s *Stager) SetDegraded(ctx context.Context, stage *pavv1.PavStage, status 
 	return s.writeStatus(ctx, stage)
 }
 
+// SetSynced writes to a PavStage up to which request the volume is written back, or why a later request failed.
+func (s *Stager) SetSynced(ctx context.Context, stage *pavv1.PavStage, synced *metav1.MicroTime, problem string) error {
+	stage.Status.SyncedTime, stage.Status.SyncError = synced, observability.Clip(problem, observability.MaxNote)
+	return s.writeStatus(ctx, stage)
+}
+
 // Report records an event on the PavStage, on its claim, and on the client pods of publications.
 func (s *Stager) Report(ctx context.Context, stage *pavv1.PavStage, publications []pavdir.Publication, kind, reason, message string) {
 	note := observability.Clip(message, observability.MaxNote)
