@@ -59,12 +59,15 @@ func Root(env *cli.Env) *cobra.Command {
 	return root
 }
 
-// strict makes wrong usage of a command end the program with its own exit status.
+// strict makes wrong usage of a command, or of one below it, end the program with its own exit status.
 func strict(command *cobra.Command) *cobra.Command {
 	wrong := func(command *cobra.Command, err error) error {
 		return &cli.ExitError{Code: 2, Err: fmt.Errorf("%w; see %s --help", err, command.CommandPath())}
 	}
 	command.SetFlagErrorFunc(wrong)
+	for _, sub := range command.Commands() {
+		strict(sub)
+	}
 	if check := command.Args; check != nil {
 		command.Args = func(command *cobra.Command, args []string) error {
 			if err := check(command, args); err != nil {

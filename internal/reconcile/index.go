@@ -64,9 +64,6 @@ const (
 	// StagesByNode finds PavStages by spec.nodeName.
 	StagesByNode = "pavstage.node"
 
-	// SnapshotsByProvisioner finds PavSnapshots by spec.provisioner.
-	SnapshotsByProvisioner = "pavsnapshot.provisioner"
-
 	// SnapshotsByVolume finds PavSnapshots by spec.volumeName.
 	SnapshotsByVolume = "pavsnapshot.volume"
 
@@ -173,7 +170,6 @@ var indexes = []index{
 	}),
 	inBucket(&pavv1.PavVolume{}, volumesByConflict, conflictOfVolume),
 	of(&pavv1.PavStage{}, StagesByProvisioner, func(s *pavv1.PavStage) string { return s.Spec.Provisioner }),
-	of(&pavv1.PavSnapshot{}, SnapshotsByProvisioner, func(s *pavv1.PavSnapshot) string { return s.Spec.Provisioner }),
 	inBucket(&pavv1.PavStage{}, stagesByStorage, storageOfStage),
 	inBucket(&pavv1.PavStage{}, stagesByVolume, func(s *pavv1.PavStage) string { return s.Spec.VolumeName }),
 	of(&pavv1.PavStage{}, StagesByNode, func(s *pavv1.PavStage) string { return s.Spec.NodeName }),

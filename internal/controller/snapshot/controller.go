@@ -138,15 +138,15 @@ func named(name string) []ctrl.Request {
 
 func ofContent(_ context.Context, object client.Object) []ctrl.Request {
 	content, ok := object.(*snapshotv1.VolumeSnapshotContent)
-	if !ok || protocol.SnapshotName(content) == "" {
+	if !ok || protocol.SnapshotOf(content) == "" {
 		return nil
 	}
-	return named(protocol.SnapshotName(content))
+	return named(protocol.SnapshotOf(content))
 }
 
 // ofSnapshot maps a VolumeSnapshot to the record that is made for it, and to that of the VolumeSnapshotContent that it names.
 func (r *Reconciler) ofSnapshot(ctx context.Context, object client.Object) []ctrl.Request {
-	requests := named(protocol.SnapshotNameOf(object.GetUID()))
+	requests := named(protocol.SnapshotName(object.GetUID()))
 	snapshot, ok := object.(*snapshotv1.VolumeSnapshot)
 	if !ok || snapshot.Spec.Source.VolumeSnapshotContentName == nil {
 		return requests

@@ -98,7 +98,7 @@ var contentIndexes = []struct {
 	name    string
 	extract client.IndexerFunc
 }{
-	{contentsByRecord, of(func(c *snapshotv1.VolumeSnapshotContent) string { return bucket(protocol.SnapshotName(c)) })},
+	{contentsByRecord, of(func(c *snapshotv1.VolumeSnapshotContent) string { return bucket(protocol.SnapshotOf(c)) })},
 	{contentsByClass, of(func(c *snapshotv1.VolumeSnapshotContent) string {
 		if c.Spec.VolumeSnapshotClassName == nil {
 			return ""

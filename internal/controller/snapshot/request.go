@@ -39,7 +39,7 @@ func (r *Reconciler) request(ctx context.Context, name string) error {
 	}
 	// The record is written from what the API server has.
 	live, err := optional(ctx, r.Live, client.ObjectKeyFromObject(content), &snapshotv1.VolumeSnapshotContent{})
-	if err != nil || live == nil || live.UID != content.UID || protocol.SnapshotName(live) != name {
+	if err != nil || live == nil || live.UID != content.UID || protocol.SnapshotOf(live) != name {
 		return err
 	}
 	handle := live.Status != nil && live.Status.SnapshotHandle != nil || live.Spec.Source.SnapshotHandle != nil
@@ -67,7 +67,7 @@ func (r *Reconciler) contentOf(ctx context.Context, name string) (*snapshotv1.Vo
 		return nil, fmt.Errorf("looking up the VolumeSnapshotContent of PavSnapshot %q: %w", name, err)
 	}
 	for i := range contents.Items {
-		if protocol.SnapshotName(&contents.Items[i]) == name {
+		if protocol.SnapshotOf(&contents.Items[i]) == name {
 			return &contents.Items[i], nil
 		}
 	}
@@ -94,7 +94,7 @@ func (r *Reconciler) isSnapshotGone(ctx context.Context, ref corev1.ObjectRefere
 
 // refuseRequest says why no record is written. What could change it is watched; it is said again only because events expire.
 func (r *Reconciler) refuseRequest(ctx context.Context, content *snapshotv1.VolumeSnapshotContent, why error) error {
-	name := protocol.SnapshotName(content)
+	name := protocol.SnapshotOf(content)
 	due, next := r.repeats.Due(name, why.Error(), r.Now())
 	if due {
 		r.tellContent(content, corev1.EventTypeWarning, protocol.SnapshotCreationFailed, why.Error())

@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -73,7 +74,7 @@ func (e *Env) Connect() (*Cluster, error) {
 	cluster := clock.New(time.Now)
 	config.Wrap(cluster.Transport)
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), snapshotv1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("registering Kubernetes' kinds: %w", err)
 	}
 	if err := pavv1.AddToScheme(scheme); err != nil {

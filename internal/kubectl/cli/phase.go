@@ -7,6 +7,7 @@ var phases = map[string]string{
 	pavv1.WorkflowValidation: "validation", pavv1.WorkflowCreation: "creation", pavv1.WorkflowDeletion: "deletion",
 	pavv1.WorkflowExpansion: "expansion", pavv1.WorkflowStaging: "staging", pavv1.WorkflowUnstaging: "unstaging",
 	pavv1.WorkflowModification: "modification", pavv1.WorkflowNodeExpansion: "node-expansion",
+	pavv1.WorkflowSnapshotCreation: "snapshot-creation", pavv1.WorkflowSnapshotDeletion: "snapshot-deletion",
 }
 
 // Phase returns the phase of a workflow: "staging" for "stage", which is also the word that begins the names of its pods.

@@ -19,6 +19,8 @@ var phases = []struct{ name, workflow string }{
 	{"staging", pavv1.WorkflowStaging},
 	{"expansion", pavv1.WorkflowExpansion},
 	{"modification", pavv1.WorkflowModification},
+	{"snapshot-creation", pavv1.WorkflowSnapshotCreation},
+	{"snapshot-deletion", pavv1.WorkflowSnapshotDeletion},
 	{"node-expansion", pavv1.WorkflowNodeExpansion},
 	{"unstaging", pavv1.WorkflowUnstaging},
 	{"deletion", pavv1.WorkflowDeletion},
@@ -36,20 +38,20 @@ type options struct {
 func Command(env *cli.Env) *cobra.Command {
 	o := &options{}
 	command := &cobra.Command{
-		Use:   "logs pvc/NAME | pv/NAME | pod/NAME",
-		Short: "Show the logs of the pods that create, stage and delete a volume",
-		Long: `Shows the logs of all pods that PaV has run for a volume and that are still there, oldest first: those
+		Use:   "logs pvc/NAME | pv/NAME | pod/NAME | vs/NAME | vsc/NAME | pavsnapshot/NAME",
+		Short: "Show the logs of the pods that create, stage and delete a volume or snapshot",
+		Long: `Shows the logs of all pods that PaV has run for a volume or snapshot and that are still there, oldest first: those
 that run, those that a volume in use needs, and the last one of each kind that failed. Where there are several,
 lines begin with the phase and the pod.
 
-With -f it goes on with pods that run, and with all that come, until it is interrupted or the volume is gone.`,
-		Example: "  kubectl pav logs pvc/data\n  kubectl pav logs pvc/data --phase creation -f",
+With -f it goes on with pods that run, and with all that come, until it is interrupted or the volume or snapshot is gone.`,
+		Example: "  kubectl pav logs pvc/data\n  kubectl pav logs pvc/data --phase creation -f\n  kubectl pav logs vs/nightly",
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(command *cobra.Command, args []string) error {
 			if err := o.validate(); err != nil {
 				return &cli.ExitError{Code: 2, Err: err}
 			}
-			ref, err := status.Parse(env, args, status.Claim, status.PV, status.Pod)
+			ref, err := status.Parse(env, args, status.Claim, status.PV, status.Pod, status.Snapshot, status.Content, status.PavSnapshot)
 			if err != nil {
 				return err
 			}

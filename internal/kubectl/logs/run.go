@@ -20,13 +20,13 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// run shows the logs of an object's volumes.
+// run shows the logs of an object's volumes, or of its snapshot.
 func run(ctx context.Context, env *cli.Env, cluster *cli.Cluster, ref status.Ref, o *options) error {
-	names, err := status.VolumesOf(ctx, cluster.Objects, ref)
+	targets, err := status.TargetsOf(ctx, cluster.Objects, ref)
 	if err != nil {
 		return err
 	}
-	s := &session{cluster: cluster, options: o, names: names, ref: ref, print: &printer{out: env.Out, style: env.Style(), prefix: true}, seen: map[string]bool{}, errOut: env.ErrOut, pause: again}
+	s := &session{cluster: cluster, options: o, targets: targets, ref: ref, print: &printer{out: env.Out, style: env.Style(), prefix: true}, seen: map[string]bool{}, errOut: env.ErrOut, pause: again}
 	pods, err := s.list(ctx)
 	if err != nil {
 		return err
@@ -61,7 +61,7 @@ type session struct {
 	cluster *cli.Cluster
 	options *options
 	ref     status.Ref
-	names   []string // of the PersistentVolumes
+	targets []status.Target
 	print   *printer
 
 	mu   sync.Mutex
@@ -77,21 +77,21 @@ type session struct {
 	cancel context.CancelFunc // stops following
 }
 
-// list returns the workflow pods of the volumes that exist now, oldest first.
+// list returns the workflow pods that exist now, oldest first.
 func (s *session) list(ctx context.Context) ([]corev1.Pod, error) {
 	var pods []corev1.Pod
-	for _, name := range s.names {
+	for _, target := range s.targets {
 		list := &corev1.PodList{}
-		if err := s.cluster.Objects.List(ctx, list, s.selectors(name)...); apierrors.IsForbidden(err) {
+		if err := s.cluster.Objects.List(ctx, list, s.selectors(target)...); apierrors.IsForbidden(err) {
 			// Users who may read only one namespace can usually read PaV's own.
-			err = s.cluster.Objects.List(ctx, list, append(s.selectors(name), client.InNamespace(workflow.DefaultNamespace))...)
+			err = s.cluster.Objects.List(ctx, list, append(s.selectors(target), client.InNamespace(workflow.DefaultNamespace))...)
 			if err != nil {
 				return nil, fmt.Errorf("listing PaV's pods: %w", err)
 			}
 		} else if err != nil {
 			return nil, fmt.Errorf("listing PaV's pods: %w", err)
 		}
-		pods = append(pods, list.Items...)
+		pods = append(pods, slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return !target.Has(&pod) })...)
 	}
 	slices.SortStableFunc(pods, func(a, b corev1.Pod) int {
 		if c := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); c != 0 {
@@ -102,8 +102,8 @@ func (s *session) list(ctx context.Context) ([]corev1.Pod, error) {
 	return pods, nil
 }
 
-func (s *session) selectors(volume string) []client.ListOption {
-	labels := client.MatchingLabels{pavv1.VolumeLabel: workflow.Hash(volume)}
+func (s *session) selectors(target status.Target) []client.ListOption {
+	labels := target.Labels()
 	for _, phase := range phases {
 		if phase.name == s.options.phase {
 			labels[pavv1.WorkflowLabel] = phase.workflow
@@ -141,13 +141,13 @@ func (s *session) show(ctx context.Context, pods []corev1.Pod) error {
 // again is the pause before a watch that has ended is opened again.
 const again = time.Second
 
-// follow shows the logs of present and future pods, until ctx ends or the volumes are gone.
+// follow shows the logs of present and future pods, until ctx ends or the targets are gone.
 func (s *session) follow(ctx context.Context) error {
 	followed, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s.cancel = cancel
-	for _, name := range s.names {
-		s.wg.Go(func() { s.followVolume(followed, name) })
+	for _, target := range s.targets {
+		s.wg.Go(func() { s.followTarget(followed, target) })
 	}
 	s.wg.Wait()
 	s.mu.Lock()
@@ -155,10 +155,10 @@ func (s *session) follow(ctx context.Context) error {
 	return errors.Join(s.errs...)
 }
 
-// followVolume follows the pods of one volume, and reopens watches that end.
-func (s *session) followVolume(ctx context.Context, volume string) {
+// followTarget follows the pods of one target, and reopens watches that end.
+func (s *session) followTarget(ctx context.Context, target status.Target) {
 	for ctx.Err() == nil {
-		err := s.watch(ctx, volume)
+		err := s.watch(ctx, target)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -168,7 +168,7 @@ func (s *session) followVolume(ctx context.Context, volume string) {
 		case err != nil && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err):
 			s.tell(fmt.Errorf("following PaV's pods: %w", err))
 		}
-		if s.isOver(ctx, volume) {
+		if s.isOver(ctx, target) {
 			return
 		}
 		select {
@@ -178,22 +178,26 @@ func (s *session) followVolume(ctx context.Context, volume string) {
 	}
 }
 
-// isOver reports whether no more logs can come: the volume and the object that the user named are gone.
-func (s *session) isOver(ctx context.Context, volume string) bool {
-	if names, err := status.VolumesOf(ctx, s.cluster.Objects, s.ref); s.ref.Kind != status.PV && (err == nil && slices.Contains(names, volume) || err != nil && !apierrors.IsNotFound(err)) {
-		return false
+// isOver reports whether no more logs can come: the target and the object that the user named are gone.
+func (s *session) isOver(ctx context.Context, target status.Target) bool {
+	if s.ref.Kind == status.Claim || s.ref.Kind == status.Pod {
+		targets, err := status.TargetsOf(ctx, s.cluster.Objects, s.ref)
+		still := slices.ContainsFunc(targets, func(t status.Target) bool { return t.Name() == target.Name() })
+		if err == nil && still || err != nil && !apierrors.IsNotFound(err) {
+			return false
+		}
 	}
-	gone, err := status.IsGone(ctx, s.cluster.Objects, volume)
+	gone, err := target.IsGone(ctx, s.cluster.Objects)
 	return err == nil && gone
 }
 
-// watch follows the pods of a volume until the watch ends, or until the volume has no more pods.
-func (s *session) watch(ctx context.Context, volume string) error {
+// watch follows the pods of a target until the watch ends, or until the target has no more pods.
+func (s *session) watch(ctx context.Context, target status.Target) error {
 	bounded, cancel := context.WithTimeout(ctx, 20*again)
 	defer cancel()
-	w, err := s.cluster.Objects.Watch(bounded, &corev1.PodList{}, s.selectors(volume)...)
+	w, err := s.cluster.Objects.Watch(bounded, &corev1.PodList{}, s.selectors(target)...)
 	if apierrors.IsForbidden(err) {
-		w, err = s.cluster.Objects.Watch(bounded, &corev1.PodList{}, append(s.selectors(volume), client.InNamespace(workflow.DefaultNamespace))...)
+		w, err = s.cluster.Objects.Watch(bounded, &corev1.PodList{}, append(s.selectors(target), client.InNamespace(workflow.DefaultNamespace))...)
 	}
 	if err != nil {
 		return err

@@ -17,17 +17,18 @@ import (
 func DescribeCommand(env *cli.Env) *cobra.Command {
 	output := &cli.Output{}
 	command := &cobra.Command{
-		Use:   "describe pvc/NAME | pv/NAME | pod/NAME | pav/NAME",
+		Use:   "describe pvc/NAME | pv/NAME | pod/NAME | vs/NAME | vsc/NAME | pavsnapshot/NAME | pav/NAME",
 		Short: "Show the state of a volume, what is wrong with it, and what to do",
 		Long: `Shows the history of a volume as a timeline, from the claim to the pods that use it: what was done,
 by which pods, how long each step took, what failed, what the failing pod said, and what to do next.
 
-A pod's description covers all its volumes that are PaV's, and that of a PavProvisioner (pav) its volumes that fail. What you may not read is left out. The exit
-status is 1 where something is wrong.`,
-		Example: "  kubectl pav describe pvc/data -n apps\n  kubectl pav describe pod web\n  kubectl pav describe pv/pvc-0123 -o json",
+A pod's description covers all its volumes that are PaV's, and that of a PavProvisioner (pav) its volumes and snapshots that
+fail. That of a VolumeSnapshot (vs), VolumeSnapshotContent (vsc) or PavSnapshot is the history of a snapshot. What you may
+not read is left out. The exit status is 1 where something is wrong.`,
+		Example: "  kubectl pav describe pvc/data -n apps\n  kubectl pav describe pod web\n  kubectl pav describe vs/nightly -n apps\n  kubectl pav describe pv/pvc-0123 -o json",
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(command *cobra.Command, args []string) error {
-			ref, err := Parse(env, args, Claim, PV, Pod, Provisioner)
+			ref, err := Parse(env, args, Claim, PV, Pod, Snapshot, Content, PavSnapshot, Provisioner)
 			if err != nil {
 				return err
 			}

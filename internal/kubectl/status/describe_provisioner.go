@@ -30,18 +30,24 @@ func reportOnProvisioner(ctx context.Context, cluster *cli.Cluster, name string)
 	if err != nil {
 		return nil, err
 	}
+	g := &gatherer{reader, &Facts{}}
+	snapshots, err := g.records(ctx, func(record *pavv1.PavSnapshot) bool { return record.Spec.Provisioner == name })
+	if err != nil {
+		return nil, err
+	}
 	namespace, err := agent.Namespace(ctx, reader)
 	if err != nil {
 		return nil, err
 	}
-	return provisionerReport(p, volumes, namespace, cluster.Now()), nil
+	return provisionerReport(p, volumes, snapshots, namespace, cluster.Now()), nil
 }
 
-// provisionerReport is the report on a PavProvisioner with these volumes, where the agents are in a namespace. It is a
-// pure function.
-func provisionerReport(p *pavv1.PavProvisioner, volumes []VolumeRow, agents string, now time.Time) *Report {
+// provisionerReport is the report on a PavProvisioner with these volumes and snapshots, where the agents are in a namespace. It is
+// a pure function.
+func provisionerReport(p *pavv1.PavProvisioner, volumes []VolumeRow, snapshots []pavv1.PavSnapshot, agents string, now time.Time) *Report {
 	r := &Report{Provisioner: p.Name, Timeline: []Entry{}, Findings: diagnoseProvisioner(p, agents, now)}
 	r.Findings = append(r.Findings, failingVolumes(volumes)...)
+	r.Findings = append(r.Findings, failingSnapshots(snapshots)...)
 	if len(r.Findings) == 0 {
 		r.Findings = append(r.Findings, Finding{Code: "Healthy", State: Healthy, Summary: fmt.Sprintf("the provisioner is ready, and has %s", counted(len(volumes), "volume"))})
 	}
@@ -52,6 +58,9 @@ func provisionerReport(p *pavv1.PavProvisioner, volumes []VolumeRow, agents stri
 		modes = append(modes, string(mode))
 	}
 	r.Details = []Detail{{Name: "Modes", Value: strings.Join(modes, ", ")}, {Name: "Volumes", Value: counted(len(volumes), "volume")}}
+	if p.Spec.SnapshotCreation != nil || len(snapshots) > 0 {
+		r.Details = append(r.Details, Detail{Name: "Snapshots", Value: counted(len(snapshots), "snapshot")})
+	}
 	if nodes := p.Status.Nodes; nodes != nil {
 		r.Details = append(r.Details, Detail{Name: "Nodes", Value: fmt.Sprintf("its driver is registered on %d of %d", nodes.Registered, nodes.Wanted)})
 	}
@@ -99,9 +108,11 @@ func diagnoseProvisioner(p *pavv1.PavProvisioner, agents string, now time.Time) 
 	return found
 }
 
+// most is how many volumes and snapshots that fail are named.
+const most = 5
+
 // failingVolumes returns findings about the first volumes that fail.
 func failingVolumes(volumes []VolumeRow) (found []Finding) {
-	const most = 5
 	more := 0
 	for i := range volumes {
 		v := &volumes[i]

@@ -19,10 +19,12 @@ func TestProvisionerReport(t *testing.T) {
 	deleted := func(p *pavv1.PavProvisioner) { p.DeletionTimestamp = at(0) }
 	ready := condition(pavv1.ProvisionerReady, metav1.ConditionTrue, "")
 	fails := VolumeRow{Namespace: "apps", Claim: "data", PV: "pvc-1", Failure: "no room"}
+	snapshot := *snapshotRecord(pavv1.PavSnapshotStatus{Failure: snapshotFailure("snapshot-1", "no room for it")})
 	dead := VolumeRow{PV: "static", Nodes: []VolumeNode{{Name: "n1"}, {Name: "n2", Degraded: "VolumeDead"}}}
 	for name, test := range map[string]struct {
 		changes []func(*pavv1.PavProvisioner)
 		volumes []VolumeRow
+		fails   []pavv1.PavSnapshot
 		state   State
 		code    string
 		text    string // a part of the summary, reason or first command
@@ -38,6 +40,7 @@ func TestProvisionerReport(t *testing.T) {
 		"being deleted, with volumes":       {changes: []func(*pavv1.PavProvisioner){ready, deleted, condition(pavv1.ProvisionerDeleting, metav1.ConditionTrue, "it has a volume")}, state: Waiting, code: "ProvisionerDeleting", text: "it has a volume"},
 		"being deleted":                     {changes: []func(*pavv1.PavProvisioner){ready, deleted}, state: Working, code: "ProvisionerDeleting", text: "provisions no more volumes"},
 		"a volume fails":                    {changes: []func(*pavv1.PavProvisioner){ready}, volumes: []VolumeRow{{PV: "pvc-0"}, fails}, state: Failing, code: "VolumeFailing", text: "kubectl pav describe pvc/data -n apps"},
+		"a snapshot fails":                  {changes: []func(*pavv1.PavProvisioner){ready}, fails: []pavv1.PavSnapshot{snapshot}, state: Failing, code: "SnapshotFailing", text: "no room for it kubectl pav describe volumesnapshot/nightly -n apps"},
 		"a static volume is dead":           {changes: []func(*pavv1.PavProvisioner){ready}, volumes: []VolumeRow{dead}, state: Failing, code: "VolumeFailing", text: "volume static fails on node n2"},
 		"being deleted, and a volume fails": {changes: []func(*pavv1.PavProvisioner){ready, deleted}, volumes: []VolumeRow{fails}, state: Failing, code: "VolumeFailing", text: "no room"},
 	} {
@@ -46,7 +49,7 @@ func TestProvisionerReport(t *testing.T) {
 			for _, change := range test.changes {
 				change(p)
 			}
-			r := provisionerReport(p, test.volumes, "storage", noon)
+			r := provisionerReport(p, test.volumes, test.fails, "storage", noon)
 			first := r.Findings[0]
 			text := strings.TrimSpace(first.Summary + " " + first.Reason)
 			for _, step := range first.Next {
@@ -58,7 +61,7 @@ func TestProvisionerReport(t *testing.T) {
 		})
 	}
 	p := &pavv1.PavProvisioner{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: *at(0)}}
-	r := provisionerReport(p, []VolumeRow{fails, fails, fails, fails, fails, fails, fails}, "storage", noon)
+	r := provisionerReport(p, []VolumeRow{fails, fails, fails, fails, fails, fails, fails}, nil, "storage", noon)
 	if last := r.Findings[5]; len(r.Findings) != 7 || last.Summary != "2 more volumes fail" {
 		t.Errorf("seven volumes fail: %+v", r.Findings)
 	}

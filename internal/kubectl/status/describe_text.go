@@ -80,6 +80,12 @@ func (p *printer) report(r *Report) {
 }
 
 func title(r *Report) string {
+	switch {
+	case r.Snapshot != "" && r.Namespace != "":
+		return fmt.Sprintf("Snapshot %s/%s", r.Namespace, r.Snapshot)
+	case r.Snapshot != "":
+		return "Snapshot " + r.Snapshot
+	}
 	if r.Claim != "" {
 		return fmt.Sprintf("Claim %s/%s", r.Namespace, r.Claim)
 	}

@@ -20,14 +20,22 @@ func details(f *Facts) []Detail {
 			all = append(all, Detail{name, value, state})
 		}
 	}
+	if f.Snapshot != nil {
+		all = snapshotDetails(f)
+	}
 	add(claimDetail(f))
-	if f.Claim != nil {
+	if f.Claim != nil && f.Snapshot == nil {
 		add("StorageClass", protocol.ClassName(f.Claim), "")
 	}
 	value, state := provisionerDetail(f)
 	add("Provisioner", value, state)
 	add(volumeDetail(f))
 	add(pvDetail(f))
+	if f.Snapshot == nil {
+		for _, record := range f.recordsInTheMaking() {
+			all = append(all, recordDetail("Snapshot", nameOfRecord(record), record))
+		}
+	}
 	for i := range f.Stages {
 		add(stageDetail(&f.Stages[i]))
 	}

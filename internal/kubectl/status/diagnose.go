@@ -19,6 +19,9 @@ import (
 
 // diagnose returns the findings, the worst first. There is at least one.
 func diagnose(f *Facts) []Finding {
+	if f.Snapshot != nil {
+		return []Finding{diagnoseSnapshot(f)}
+	}
 	found := diagnoseVolume(f)
 	if isProvisioned(f) {
 		for i := range f.Stages {
@@ -34,6 +37,7 @@ func diagnose(f *Facts) []Finding {
 	if others := diagnoseAttributes(f); others != nil {
 		found = append(found, *others)
 	}
+	found = append(found, failingSnapshots(f.Snapshots)...)
 	if len(found) == 0 {
 		found = append(found, healthy(f))
 	}
@@ -129,9 +133,9 @@ func seeProvisioner(name string) Step {
 	return Step{Text: "fix the definition", Command: "kubectl edit pavprovisioner " + name}
 }
 
-// object is the object for a command line: the claim, if there is one, or the PersistentVolume.
+// object is the object for a command line: the claim, if there is one, or the PersistentVolume; or what the user named of a snapshot.
 func (f *Facts) object() string {
-	if f.Claim != nil {
+	if f.Claim != nil && f.Snapshot == nil {
 		return Ref{Kind: Claim, Namespace: f.Claim.Namespace, Name: f.Claim.Name}.String()
 	}
 	return f.Subject.String()
@@ -226,7 +230,7 @@ var remedies = map[pavv1.FailureReason]func(namespace string) Step{
 		return Step{Text: "the pod says that it would fail again: change the claim, the definition or the storage that it speaks of"}
 	},
 	pavv1.FailureHandleInUse: func(string) Step {
-		return Step{Text: "give each volume a handle of its own; only if the data of the other object is not needed, delete that object"}
+		return Step{Text: "give each volume and each snapshot a handle of its own; only if the data of the other object is not needed, delete that object"}
 	},
 }
 

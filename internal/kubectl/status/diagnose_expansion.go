@@ -27,6 +27,9 @@ func diagnoseExpansion(f *Facts, text string) Finding {
 	}
 	status := &f.Volume.Status
 	expansion := status.Expansion
+	if found := waitsForReaders(f, text+", and is expanded"); found != nil && status.Pod == nil {
+		return *found
+	}
 	switch {
 	case expansion == nil:
 		return Finding{Code: "Expanding", State: Working, Summary: text + ", and is about to be expanded"}

@@ -44,6 +44,9 @@ func diagnoseModification(f *Facts, text string) Finding {
 	status := &f.Volume.Status
 	m := status.Modification
 	c := meta.FindStatusCondition(status.Conditions, pavv1.VolumeModified)
+	if waits := waitsForReaders(f, text+", and its volume is modified"); waits != nil && status.Pod == nil {
+		return *waits
+	}
 	switch {
 	case m != nil && status.Pod != nil && status.Step == pavv1.StepModifying:
 		return afterFailure(f, "ModificationFailed", fmt.Sprintf("%s: attempt %d to modify its volume failed", text, m.Attempt-1), diagnosePod(f, pavv1.VolumeModified), m.Failure)

@@ -45,7 +45,11 @@ func diagnosePending(f *Facts) Finding {
 
 // falseCondition returns a condition of the PavVolume that is false, or nil.
 func falseCondition(f *Facts, kind string) *metav1.Condition {
-	if c := meta.FindStatusCondition(f.Volume.Status.Conditions, kind); c != nil && c.Status == metav1.ConditionFalse {
+	return findFalse(f.Volume.Status.Conditions, kind)
+}
+
+func findFalse(conditions []metav1.Condition, kind string) *metav1.Condition {
+	if c := meta.FindStatusCondition(conditions, kind); c != nil && c.Status == metav1.ConditionFalse {
 		return c
 	}
 	return nil
@@ -117,22 +121,26 @@ const (
 // diagnosePod returns the finding about the pod of the volume's current step.
 func diagnosePod(f *Facts, condition string) Finding {
 	status := &f.Volume.Status
-	what := stepWords[status.Step]
-	if what == "" || status.Pod == nil {
+	return diagnoseStep(f, stepWords[status.Step], status.Pod, falseCondition(f, condition))
+}
+
+// diagnoseStep returns the finding about the recorded pod of a step, of which a condition may say what it waits for.
+func diagnoseStep(f *Facts, what string, ref *pavv1.PodReference, c *metav1.Condition) Finding {
+	if what == "" || ref == nil {
 		return Finding{Code: "Working", State: Working, Summary: "PaV is about to take the next step"}
 	}
-	if pod := f.pod(status.Pod); pod != nil {
+	if pod := f.pod(ref); pod != nil {
 		found := working(f, pod, what)
-		if c := falseCondition(f, condition); (found.State == Working || found.State == Slow) && c != nil && (c.Reason == reasonPodStopping || c.Reason == reasonPodReporting) {
+		if (found.State == Working || found.State == Slow) && c != nil && (c.Reason == reasonPodStopping || c.Reason == reasonPodReporting) {
 			found.Code, found.State, found.Reason = c.Reason, Failing, c.Message
 		}
 		return found
 	}
-	return unseenPod(f, falseCondition(f, condition), what)
+	return unseenPod(f, ref, c, what)
 }
 
 // unseenPod returns the finding about a recorded pod that does not exist yet, or that the user may not read.
-func unseenPod(f *Facts, c *metav1.Condition, what string) Finding {
+func unseenPod(f *Facts, ref *pavv1.PodReference, c *metav1.Condition, what string) Finding {
 	switch {
 	case f.hides(hiddenPods):
 		found := Finding{Code: "Working", State: Working, Summary: fmt.Sprintf("the %s pod runs or is about to run", what)}
@@ -148,7 +156,7 @@ func unseenPod(f *Facts, c *metav1.Condition, what string) Finding {
 			found.Code, found.State, found.Reason = c.Reason, Failing, c.Message
 		}
 		return found
-	case f.Volume.Status.Pod.UID == "" && c != nil && c.Reason == "Queued":
+	case ref.UID == "" && c != nil && c.Reason == "Queued":
 		return Finding{Code: "Queued", State: Waiting, Summary: fmt.Sprintf("the %s pod waits for a slot: as many pods run as may at once", what),
 			Next: []Step{{Text: "see which run", Command: fmt.Sprintf("kubectl get pods -A -l %s,%s!=stage,%s!=grow,%s!=unstage", pavv1.WorkflowLabel, pavv1.WorkflowLabel, pavv1.WorkflowLabel, pavv1.WorkflowLabel)},
 				{Text: "--max-pods and --max-pods-per-provisioner of the controller agent are the limits"}}}
@@ -180,6 +188,9 @@ func diagnoseDeletion(f *Facts) []Finding {
 func deletionGoes(f *Facts) Finding {
 	status := &f.Volume.Status
 	c := falseCondition(f, pavv1.VolumeDeleted)
+	if found := waitsForReaders(f, "the volume is deleted"); found != nil && status.Pod == nil && status.DeletionFailure == nil {
+		return *found
+	}
 	switch {
 	case status.Pod != nil && (f.pod(status.Pod) != nil || status.DeletionFailure == nil):
 		return afterFailure(f, "DeletionFailed", fmt.Sprintf("deletion attempt %d failed", status.DeletionAttempt-1), diagnosePod(f, pavv1.VolumeDeleted), status.DeletionFailure)
@@ -188,6 +199,9 @@ func deletionGoes(f *Facts) Finding {
 		return failed(f, "DeletionFailed", fmt.Sprintf("deletion attempt %d failed; the next one follows%s", status.DeletionAttempt, next), status.DeletionFailure, in)
 	case c != nil && c.Reason == "StillStaged":
 		return stillStaged(f, c)
+	case c != nil && c.Reason == "SnapshotsExist":
+		return Finding{Code: c.Reason, State: Waiting, Summary: "the volume is deleted after its snapshots, which cannot exist without it", Reason: c.Message,
+			Next: []Step{{Text: "see them; delete those that are not needed", Command: "kubectl pav get snapshots " + f.provisionerName()}}}
 	case c != nil && c.Reason == "Restored":
 		return Finding{Code: c.Reason, State: Failing, Summary: "the volume is to be deleted, but its record was restored from a backup", Reason: c.Message}
 	case c != nil && c.Reason == "Lost":

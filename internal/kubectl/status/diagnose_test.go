@@ -182,11 +182,11 @@ func TestDiagnose(t *testing.T) {
 			want:  w{"Infeasible", Failing, "the pod says that this is infeasible; attempt 3 follows in 1.9s, or when the claim or the definition changes", "change the claim, the definition or the storage", "create-1"}},
 		"another object uses the storage": {
 			facts: making("").failure(pavv1.WorkflowCreation, "create-1", "m").because(pavv1.FailureHandleInUse, "pav-pods"),
-			want:  w{"HandleInUse", Failing, "attempt 3 follows in 1.9s", "give each volume a handle", "create-1"}},
+			want:  w{"HandleInUse", Failing, "attempt 3 follows in 1.9s", "give each volume and each snapshot a handle", "create-1"}},
 		"another object uses the storage, and PaV waits for that object": {
 			facts: making("").failure(pavv1.WorkflowCreation, "create-1", "m").because(pavv1.FailureHandleInUse, "pav-pods").
 				with(func(f *Facts) { f.Volume.Status.Failure.NextAttemptTime = nil }),
-			want: w{"HandleInUse", Failing, "no attempt follows while that object exists", "give each volume a handle", "create-1"}},
+			want: w{"HandleInUse", Failing, "no attempt follows while that object exists", "give each volume and each snapshot a handle", "create-1"}},
 		"the time of the next attempt is not known": {
 			facts: making("").failure(pavv1.WorkflowCreation, "create-1", "m").with(func(f *Facts) { f.Volume.Status.Failure.NextAttemptTime = nil }),
 			want:  w{"CreationFailed", Failing, "attempt 3 follows", "kubectl edit pavprovisioner demo", "create-1"}},

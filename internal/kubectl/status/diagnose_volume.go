@@ -53,6 +53,16 @@ func beingDeleted(f *Facts) Finding {
 	if len(users) > 0 {
 		found.Summary = "the claim is being deleted, and waits for " + list("pod", users)
 		found.Next = []Step{{Text: "delete what uses it", Command: "kubectl delete pod -n " + f.Claim.Namespace + " " + strings.Join(users, " ")}}
+		return found
+	}
+	var unfinished []string
+	for i := range f.Unfinished {
+		name := f.Unfinished[i].Name
+		unfinished = append(unfinished, name)
+		found.Next = append(found.Next, Step{Text: "see what the snapshot waits for; if it is not needed, delete it", Command: "kubectl pav describe " + Ref{Kind: Snapshot, Namespace: f.Claim.Namespace, Name: name}.String()})
+	}
+	if len(unfinished) > 0 {
+		found.Summary = "the claim is being deleted, which the snapshot-controller allows once it has finished " + list("VolumeSnapshot", unfinished) + " of it"
 	}
 	return found
 }

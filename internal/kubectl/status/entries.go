@@ -37,8 +37,12 @@ const (
 // entries returns everything that has happened, in the order of time.
 func entries(f *Facts) []Entry {
 	var all []Entry
-	all = append(all, claimEntries(f)...)
-	all = append(all, volumeEntries(f)...)
+	if f.Snapshot != nil {
+		all = append(all, snapshotEntries(f)...)
+	} else {
+		all = append(all, claimEntries(f)...)
+		all = append(all, volumeEntries(f)...)
+	}
 	for i := range f.Pods {
 		all = append(all, podEntries(f, &f.Pods[i])...)
 	}
@@ -153,7 +157,7 @@ func failureEntry(f *Facts, object string, failure *pavv1.WorkflowFailure) []Ent
 // rankOf returns the rank of a workflow's pods.
 func rankOf(pod *corev1.Pod) int {
 	switch pod.Labels[pavv1.WorkflowLabel] {
-	case pavv1.WorkflowDeletion:
+	case pavv1.WorkflowDeletion, pavv1.WorkflowSnapshotDeletion:
 		return rankDeletion
 	case pavv1.WorkflowUnstaging:
 		return rankUnstaging
@@ -205,6 +209,9 @@ func hasFailed(f *Facts, pod *corev1.Pod) bool {
 	if f.Volume != nil {
 		failures = append(failures, f.Volume.Status.Failures()...)
 	}
+	for i := range f.Snapshots {
+		failures = append(failures, f.Snapshots[i].Status.Failures()...)
+	}
 	for i := range f.Stages {
 		failures = append(failures, f.Stages[i].Status.StagingFailure, f.Stages[i].Status.UnstagingFailure)
 	}
@@ -230,22 +237,37 @@ func createdEntry(f *Facts, pod *corev1.Pod) Entry {
 // goneEntries returns the entries about a workflow pod that was removed, as far as events tell.
 func goneEntries(f *Facts, pod *GonePod) []Entry {
 	kind, object, rank := cli.Phase(pod.Workflow), "pod "+pod.Name, rankMaking
-	if pod.Workflow == pavv1.WorkflowDeletion {
+	if pod.Workflow == pavv1.WorkflowDeletion || pod.Workflow == pavv1.WorkflowSnapshotDeletion {
 		rank = rankDeletion
 	}
 	scheduled := Entry{Time: pod.Scheduled, Object: object, What: kind + " pod scheduled", rank: rank}
-	if pod.Number == 1 && f.Volume != nil {
-		scheduled.Duration, scheduled.Of = took(f.Volume.CreationTimestamp.Time, pod.Scheduled.Time), "queue"
+	if since := f.begun(); pod.Number == 1 && !since.IsZero() {
+		scheduled.Duration, scheduled.Of = took(since, pod.Scheduled.Time), "queue"
 	}
 	return []Entry{scheduled, {Time: pod.Began, Object: object, What: kind + " pod started",
 		Duration: took(pod.Scheduled.Time, pod.Began.Time), Of: "start", rank: rank + 1}}
 }
 
-// wanted returns when the wait for a pod began, if the ledgers tell: for the first pod, when its PavVolume or
+// begun returns when the record of the snapshot or volume that was asked about was written, or the zero time.
+func (f *Facts) begun() time.Time {
+	switch {
+	case f.Snapshot != nil && f.Snapshot.Record != nil:
+		return f.Snapshot.Record.CreationTimestamp.Time
+	case f.Snapshot == nil && f.Volume != nil:
+		return f.Volume.CreationTimestamp.Time
+	}
+	return time.Time{}
+}
+
+// wanted returns when the wait for a pod began, if the ledgers tell: for the first pod, when its PavVolume, PavSnapshot or
 // PavStage was created; for the creation pod, when validation ended.
 func wanted(f *Facts, pod *corev1.Pod) time.Time {
 	kind, stage := pod.Labels[pavv1.WorkflowLabel], pod.Labels[pavv1.StageLabel]
 	switch {
+	case pod.Annotations[pavv1.SnapshotAnnotation] != "" && (workflow.Attempt(pod) != 1 || kind != pavv1.WorkflowSnapshotCreation):
+		return time.Time{}
+	case pod.Annotations[pavv1.SnapshotAnnotation] != "":
+		return requested(f, pod.Annotations[pavv1.SnapshotAnnotation])
 	case stage == "" && workflow.Attempt(pod) == 1 && f.Volume != nil && kind != pavv1.WorkflowDeletion:
 		return f.Volume.CreationTimestamp.Time
 	case stage == "" && kind == pavv1.WorkflowCreation:

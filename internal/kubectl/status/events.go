@@ -86,7 +86,7 @@ func (g *group) add(e *corev1.Event) {
 
 // place orders the objects of one entry: the entry names the first.
 func place(kind string) int {
-	return slices.Index([]string{"PersistentVolumeClaim", "Pod", "PersistentVolume", "PavVolume", "PavStage"}, kind)
+	return slices.Index([]string{"PersistentVolumeClaim", "Pod", "PersistentVolume", "PavVolume", "PavStage", "VolumeSnapshot", "VolumeSnapshotContent", "PavSnapshot"}, kind)
 }
 
 // routine are events whose content the timeline already has from the objects.
@@ -181,6 +181,10 @@ func objectOf(f *Facts, e *corev1.Event) string {
 		return "pv"
 	case "PavVolume":
 		return "volume"
+	case "VolumeSnapshot":
+		return "snapshot"
+	case "VolumeSnapshotContent":
+		return "content"
 	case "PavStage":
 		for i := range f.Stages {
 			if f.Stages[i].Name == e.InvolvedObject.Name {
@@ -194,7 +198,7 @@ func objectOf(f *Facts, e *corev1.Event) string {
 }
 
 var (
-	hashes  = regexp.MustCompile(`\b(` + strings.Join(append(pavv1.WorkflowsOfVolumes(), pavv1.WorkflowStaging, pavv1.WorkflowNodeExpansion, pavv1.WorkflowUnstaging), "|") + `)-[0-9a-f]{20}\b`)
+	hashes  = regexp.MustCompile(`\b(` + strings.Join(append(pavv1.WorkflowsOfController(), pavv1.WorkflowStaging, pavv1.WorkflowNodeExpansion, pavv1.WorkflowUnstaging), "|") + `)-[0-9a-f]{20}\b`)
 	numbers = regexp.MustCompile(`[0-9]+(\.[0-9]+)?`)
 )
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,6 +37,15 @@ type Facts struct {
 	PV     *corev1.PersistentVolume
 	Stages []pavv1.PavStage
 
+	// Snapshot are the objects of the snapshot that the user asked about; nil if it was a volume.
+	Snapshot *SnapshotFacts
+
+	// Snapshots are the PavSnapshots of the volume, or of the snapshot; oldest first.
+	Snapshots []pavv1.PavSnapshot
+
+	// Unfinished are the VolumeSnapshots of a claim that hold its deletion.
+	Unfinished []snapshotv1.VolumeSnapshot
+
 	// Pods are workflow pods, and Clients the pods that use the claim; oldest first.
 	Pods, Clients []corev1.Pod
 
@@ -62,7 +72,7 @@ type Facts struct {
 type GonePod struct {
 	Name, Workflow string
 
-	// Number is the number of the pod among all pods of its volume.
+	// Number is the number of the pod among all pods of its volume or snapshot.
 	Number int32
 
 	// Scheduled and Began are the times at which it was scheduled, and at which its first container began.
@@ -100,6 +110,8 @@ func (f *Facts) claimRef() (namespace, name string) {
 	case len(f.Stages) > 0:
 		ref := f.Stages[0].Spec.ClaimRef
 		return ref.Namespace, ref.Name
+	case f.Snapshot != nil && f.Snapshot.claim() != "":
+		return f.Snapshot.Object.Namespace, f.Snapshot.claim()
 	}
 	return "", ""
 }
@@ -116,12 +128,14 @@ func (f *Facts) volumeName() string {
 	case len(f.Stages) > 0:
 		return f.Stages[0].Spec.VolumeName
 	}
-	return ""
+	return f.Snapshot.volumeName()
 }
 
 // provisionerName returns the name of the volume's PavProvisioner, or "". The volume may not exist yet.
 func (f *Facts) provisionerName() string {
 	switch {
+	case f.Snapshot.driver() != "":
+		return f.Snapshot.driver()
 	case f.PV != nil && f.PV.Spec.CSI != nil:
 		return f.PV.Spec.CSI.Driver
 	case f.Volume != nil:
@@ -130,6 +144,8 @@ func (f *Facts) provisionerName() string {
 		return f.Stages[0].Spec.Provisioner
 	case f.Class != nil:
 		return f.Class.Provisioner
+	case f.Snapshot != nil && f.Snapshot.Class != nil:
+		return f.Snapshot.Class.Driver
 	case f.Claim != nil:
 		return protocol.Provisioner(f.Claim)
 	}
@@ -138,7 +154,7 @@ func (f *Facts) provisionerName() string {
 
 // isForeign reports whether the volume certainly belongs to another driver.
 func (f *Facts) isForeign() bool {
-	if f.Provisioner != nil || f.Volume != nil || len(f.Stages) > 0 {
+	if f.Provisioner != nil || f.Volume != nil || len(f.Stages) > 0 || len(f.Snapshots) > 0 {
 		return false
 	}
 	if f.PV != nil && f.PV.Spec.CSI == nil {

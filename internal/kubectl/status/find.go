@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -45,53 +44,4 @@ func FormerVolume(ctx context.Context, reader client.Reader, claim Ref) (*pavv1.
 			return found, nil
 		}
 	}
-}
-
-// VolumesOf returns the names of the PersistentVolumes that belong to an object: all volumes of a pod, including
-// those of other drivers; or the one of a claim, even if the claim is gone; or a PersistentVolume itself.
-func VolumesOf(ctx context.Context, reader client.Reader, ref Ref) ([]string, error) {
-	switch ref.Kind {
-	case PV:
-		return []string{ref.Name}, nil
-	case Pod:
-		pod := &corev1.Pod{}
-		if err := reader.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, pod); err != nil {
-			return nil, fmt.Errorf("getting the pod: %w", err)
-		}
-		var names []string
-		for _, claim := range ClaimsOf(pod) {
-			found, err := VolumesOf(ctx, reader, Ref{Kind: Claim, Namespace: ref.Namespace, Name: claim})
-			if err != nil {
-				return nil, err
-			}
-			names = append(names, found...)
-		}
-		return names, nil
-	default:
-	}
-	claim := &corev1.PersistentVolumeClaim{}
-	err := reader.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, claim)
-	if err == nil {
-		return []string{VolumeName(claim)}, nil
-	}
-	if apierrors.IsNotFound(err) {
-		if former, left := FormerVolume(ctx, reader, ref); left == nil && former != nil {
-			return []string{former.Name}, nil
-		}
-	}
-	return nil, fmt.Errorf("getting the claim: %w", err)
-}
-
-// IsGone reports whether a volume has neither a PersistentVolume nor a PavVolume any more.
-func IsGone(ctx context.Context, reader client.Reader, name string) (bool, error) {
-	for _, object := range []client.Object{&corev1.PersistentVolume{}, &pavv1.PavVolume{}} {
-		err := reader.Get(ctx, client.ObjectKey{Name: name}, object)
-		if err == nil {
-			return false, nil
-		}
-		if !apierrors.IsNotFound(err) {
-			return false, fmt.Errorf("getting volume %q: %w", name, err)
-		}
-	}
-	return true, nil
 }

@@ -39,20 +39,18 @@ type gatherer struct {
 	*Facts
 }
 
-// Gather reads everything about a claim or a PersistentVolume that the user may read. The error is one of the API
-// server, or says that the object does not exist.
+// Gather reads everything about a claim, a PersistentVolume or a snapshot that the user may read. The error is one of the
+// API server, or says that the object does not exist.
 func Gather(ctx context.Context, reader client.Reader, ref Ref, now func() time.Time) (*Facts, error) {
 	g := &gatherer{reader, &Facts{Subject: ref, Nodes: map[string]*Node{}}}
-	var err error
-	if ref.Kind == Claim {
-		err = g.fromClaim(ctx)
-	} else {
-		err = g.fromVolume(ctx)
+	steps := []func(context.Context) error{g.fromVolume, g.stages, g.snapshots, g.definition, g.workflowPods, g.clients, g.nodes, g.events, g.gone}
+	switch {
+	case ref.Kind == Claim:
+		steps[0] = g.fromClaim
+	case ref.isSnapshot():
+		steps = []func(context.Context) error{g.fromSnapshot, g.snapshotSource, g.definition, g.workflowPods, g.nodes, g.events, g.gone}
 	}
-	if err != nil {
-		return nil, err
-	}
-	for _, gather := range []func(context.Context) error{g.stages, g.definition, g.workflowPods, g.clients, g.nodes, g.events, g.gone} {
+	for _, gather := range steps {
 		if err := gather(ctx); err != nil {
 			return nil, err
 		}
@@ -180,7 +178,7 @@ func (g *gatherer) stages(ctx context.Context) error {
 
 // definition reads the StorageClass and the PavProvisioner.
 func (g *gatherer) definition(ctx context.Context) error {
-	if g.Claim != nil && protocol.Unbound(g.Claim) {
+	if g.Claim != nil && protocol.Unbound(g.Claim) && g.Snapshot == nil {
 		if err := g.class(ctx); err != nil {
 			return err
 		}
@@ -242,8 +240,14 @@ func (g *gatherer) class(ctx context.Context) error {
 // workflowPods reads the workflow pods in all namespaces. If the user may not list pods of all namespaces, it reads
 // those in PaV's namespace, and those that the ledgers name.
 func (g *gatherer) workflowPods(ctx context.Context) error {
-	name := g.volumeName()
-	selector := client.MatchingLabels{pavv1.VolumeLabel: workflow.Hash(name)}
+	target := Target{Volume: g.volumeName()}
+	if g.Snapshot != nil {
+		if g.Snapshot.Record == nil {
+			return nil
+		}
+		target = Target{Volume: g.Snapshot.volumeName(), Snapshot: g.Snapshot.Record}
+	}
+	selector := target.Labels()
 	list := &corev1.PodList{}
 	allowed, err := g.list(ctx, list, hiddenPods, selector)
 	if err != nil {
@@ -257,7 +261,7 @@ func (g *gatherer) workflowPods(ctx context.Context) error {
 			g.Hidden = slices.DeleteFunc(g.Hidden, func(what string) bool { return what == hiddenPods })
 		}
 	}
-	g.Pods = slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return pod.Annotations[pavv1.VolumeAnnotation] != name })
+	g.Pods = slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return !target.Has(&pod) })
 	for _, ref := range g.recorded() {
 		pod := &corev1.Pod{}
 		if g.podNamed(ref.Namespace, ref.Name) != nil {
@@ -267,7 +271,7 @@ func (g *gatherer) workflowPods(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if found && pod.Annotations[pavv1.VolumeAnnotation] == name {
+		if found && target.Has(pod) {
 			g.Pods = append(g.Pods, *pod)
 		}
 	}
@@ -282,12 +286,17 @@ func byAge(a, b corev1.Pod) int {
 // recorded returns the pods that the ledgers name.
 func (g *gatherer) recorded() []*pavv1.PodReference {
 	var refs []*pavv1.PodReference
-	if g.Volume != nil {
-		status := &g.Volume.Status
-		refs = append(refs, status.Pod)
-		for _, failure := range status.Failures() {
+	add := func(pod *pavv1.PodReference, failures []*pavv1.WorkflowFailure) {
+		refs = append(refs, pod)
+		for _, failure := range failures {
 			refs = append(refs, podOf(failure))
 		}
+	}
+	if g.Volume != nil && g.Snapshot == nil {
+		add(g.Volume.Status.Pod, g.Volume.Status.Failures())
+	}
+	for i := range g.Snapshots {
+		add(g.Snapshots[i].Status.Pod, g.Snapshots[i].Status.Failures())
 	}
 	for i := range g.Stages {
 		status := &g.Stages[i].Status

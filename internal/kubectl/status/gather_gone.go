@@ -6,26 +6,27 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// mostGone is the number of a volume's last pods whose events are searched.
+// mostGone is the number of the last pods of a volume or snapshot whose events are searched.
 const mostGone = 3
 
 // gone searches events about workflow pods that were removed after they had succeeded. The name of such a pod follows
 // from its volume and number. It searches only PaV's namespace: if the template chose another one, that is not
 // recorded.
 func (g *gatherer) gone(ctx context.Context) error {
-	if g.Volume == nil || g.hides(hiddenEvents+" in namespace "+workflow.DefaultNamespace) {
+	uid, total, kinds := g.numbering()
+	if g.hides(hiddenEvents + " in namespace " + workflow.DefaultNamespace) {
 		return nil
 	}
-	total := g.Volume.Status.Pods
 	for number := max(total-mostGone+1, 1); number <= total; number++ {
-		for _, kind := range pavv1.WorkflowsOfVolumes() {
-			name := workflow.Name(kind, string(g.Volume.UID), strconv.Itoa(int(number)))
+		for _, kind := range kinds {
+			name := workflow.Name(kind, string(uid), strconv.Itoa(int(number)))
 			if g.podNamed(workflow.DefaultNamespace, name) != nil {
 				continue
 			}
@@ -39,6 +40,17 @@ func (g *gatherer) gone(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// numbering returns whose pods have numbers, the last number, and their workflows.
+func (g *gatherer) numbering() (owner types.UID, total int32, kinds []string) {
+	switch {
+	case g.Snapshot != nil && g.Snapshot.Record != nil:
+		return g.Snapshot.Record.UID, g.Snapshot.Record.Status.Pods, pavv1.WorkflowsOfSnapshots()
+	case g.Snapshot == nil && g.Volume != nil:
+		return g.Volume.UID, g.Volume.Status.Pods, pavv1.WorkflowsOfVolumes()
+	}
+	return "", 0, nil
 }
 
 func (g *gatherer) readGone(ctx context.Context, pod *GonePod) error {

@@ -84,6 +84,9 @@ type object struct {
 
 // objects returns all objects that events may be about.
 func (g *gatherer) objects() []object {
+	if g.Snapshot != nil {
+		return append(g.Snapshot.objects(), objectsOf(last(g.Pods, mostPods))...)
+	}
 	var objects []object
 	namespace, name := g.claimRef()
 	if g.Claim != nil {
@@ -100,10 +103,28 @@ func (g *gatherer) objects() []object {
 	for i := range g.Stages {
 		objects = append(objects, object{corev1.NamespaceDefault, "PavStage", g.Stages[i].Name, g.Stages[i].UID})
 	}
-	for _, pods := range [][]corev1.Pod{last(g.Clients, mostPods), last(g.Pods, mostPods)} {
-		for i := range pods {
-			objects = append(objects, object{pods[i].Namespace, "Pod", pods[i].Name, pods[i].UID})
-		}
+	return append(append(objects, objectsOf(last(g.Clients, mostPods))...), objectsOf(last(g.Pods, mostPods))...)
+}
+
+// objects returns the objects of a snapshot.
+func (s *SnapshotFacts) objects() []object {
+	var objects []object
+	if s.Object != nil {
+		objects = append(objects, object{s.Object.Namespace, "VolumeSnapshot", s.Object.Name, s.Object.UID})
+	}
+	if s.Content != nil {
+		objects = append(objects, object{corev1.NamespaceDefault, "VolumeSnapshotContent", s.Content.Name, s.Content.UID})
+	}
+	if s.Record != nil {
+		objects = append(objects, object{corev1.NamespaceDefault, "PavSnapshot", s.Record.Name, s.Record.UID})
+	}
+	return objects
+}
+
+func objectsOf(pods []corev1.Pod) []object {
+	objects := make([]object, 0, len(pods))
+	for i := range pods {
+		objects = append(objects, object{pods[i].Namespace, "Pod", pods[i].Name, pods[i].UID})
 	}
 	return objects
 }

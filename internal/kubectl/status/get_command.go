@@ -3,6 +3,7 @@ package status
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -15,44 +16,97 @@ import (
 
 // GetCommand returns the command.
 func GetCommand(env *cli.Env) *cobra.Command {
-	output := &cli.Output{}
-	wide, everywhere := false, false
+	o := &listing{env: env}
 	command := &cobra.Command{
 		Use:   "get [PROVISIONER]",
 		Short: "List volumes and where they are available",
 		Long: `Lists the volumes of a PavProvisioner, or of all of them, and the nodes that have them: those of claims in
-all namespaces, which is the default, or in the one of -n.`,
-		Example: "  kubectl pav get\n  kubectl pav get hello-world -n apps\n  kubectl pav get -o json",
-		Args:    cobra.MaximumNArgs(1),
+all namespaces, which is the default, or in the one of -n. "get snapshots" lists the snapshots.`,
+		Example: "  kubectl pav get\n  kubectl pav get hello-world -n apps\n  kubectl pav get -o json\n  kubectl pav get snapshots",
 		RunE: func(command *cobra.Command, args []string) error {
-			cluster, err := env.Connect()
-			if err != nil {
-				return &cli.ExitError{Code: 2, Err: err}
-			}
-			provisioner := ""
-			if len(args) == 1 {
-				provisioner = args[0]
-			}
-			volumes, err := readVolumes(command.Context(), cluster.Objects, provisioner)
-			if err != nil {
-				return err
-			}
-			if flag := command.Flag("namespace"); flag != nil && flag.Changed && !everywhere {
-				volumes = inNamespace(volumes, flag.Value.String())
-			}
-			if output.Structured() {
-				return output.Write(env.Out, volumes)
-			}
-			return renderTable(env, volumes, provisioner, wide, cluster.Now())
+			return o.run(command, args, func(ctx context.Context, cluster *cli.Cluster, provisioner, namespace string) error {
+				volumes, err := readVolumes(ctx, cluster.Objects, provisioner)
+				if err != nil {
+					return err
+				}
+				if namespace != "" {
+					volumes = inNamespace(volumes, namespace)
+				}
+				if o.output.Structured() {
+					return o.output.Write(env.Out, volumes)
+				}
+				return renderTable(env, volumes, provisioner, o.wide, cluster.Now())
+			})
 		},
 	}
-	output.AddFlag(command.Flags())
-	command.Flags().BoolVarP(&everywhere, "all-namespaces", "A", false, "of claims in all namespaces, also if there is a -n")
-	command.Flags().BoolVarP(&wide, "wide", "w", false, "also show the last failure")
-	command.ValidArgsFunction = func(command *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		return completeGet(command.Context(), env, args), cobra.ShellCompDirectiveNoFileComp
-	}
+	o.complete(command)
+	command.AddCommand(getSnapshots(env))
 	return command
+}
+
+func getSnapshots(env *cli.Env) *cobra.Command {
+	o := &listing{env: env}
+	command := &cobra.Command{
+		Use:   "snapshots [PROVISIONER]",
+		Short: "List snapshots",
+		Long: `Lists the snapshots of a PavProvisioner, or of all of them: those of VolumeSnapshots in all namespaces, which is
+the default, or in the one of -n.`,
+		Example: "  kubectl pav get snapshots\n  kubectl pav get snapshots loop-device -n apps",
+		RunE: func(command *cobra.Command, args []string) error {
+			return o.run(command, args, func(ctx context.Context, cluster *cli.Cluster, provisioner, namespace string) error {
+				rows, err := readSnapshots(ctx, cluster.Objects, provisioner)
+				if err != nil {
+					return err
+				}
+				if namespace != "" {
+					rows = slices.DeleteFunc(rows, func(r SnapshotRow) bool { return r.Namespace != namespace })
+				}
+				if o.output.Structured() {
+					return o.output.Write(env.Out, rows)
+				}
+				return renderSnapshots(env, rows, o.wide, cluster.Now())
+			})
+		},
+	}
+	o.complete(command)
+	return command
+}
+
+// listing is a command that lists what belongs to a PavProvisioner.
+type listing struct {
+	env              *cli.Env
+	output           cli.Output
+	wide, everywhere bool
+}
+
+// complete adds what such commands have in common.
+func (o *listing) complete(command *cobra.Command) {
+	command.Args = cobra.MaximumNArgs(1)
+	o.output.AddFlag(command.Flags())
+	command.Flags().BoolVarP(&o.everywhere, "all-namespaces", "A", false, "in all namespaces, also if there is a -n")
+	command.Flags().BoolVarP(&o.wide, "wide", "w", false, "also show the last failure")
+	command.ValidArgsFunction = func(command *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		return completeGet(command.Context(), o.env, args), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// run lists with the provisioner and the namespace that the user named, each "" for all.
+func (o *listing) run(command *cobra.Command, args []string, list func(ctx context.Context, cluster *cli.Cluster, provisioner, namespace string) error) error {
+	cluster, err := o.env.Connect()
+	if err != nil {
+		return &cli.ExitError{Code: 2, Err: err}
+	}
+	provisioner, namespace := "", ""
+	if len(args) == 1 {
+		provisioner = args[0]
+		if err := cluster.Objects.Get(command.Context(), client.ObjectKey{Name: provisioner}, &pavv1.PavProvisioner{}); apierrors.IsNotFound(err) {
+			return fmt.Errorf("there is no PavProvisioner %q", provisioner)
+		}
+	}
+	if flag := command.Flag("namespace"); flag != nil && flag.Changed && !o.everywhere {
+		namespace = flag.Value.String()
+	}
+	return list(command.Context(), cluster, provisioner, namespace)
 }
 
 // completeGet returns the names of the provisioners.
@@ -77,9 +131,6 @@ func readVolumes(ctx context.Context, reader client.Reader, provisioner string) 
 	var options []client.ListOption
 	if provisioner != "" {
 		options = append(options, client.MatchingLabels{pavv1.ProvisionerLabel: provisioner})
-		if err := reader.Get(ctx, client.ObjectKey{Name: provisioner}, &pavv1.PavProvisioner{}); apierrors.IsNotFound(err) {
-			return nil, fmt.Errorf("there is no PavProvisioner %q", provisioner)
-		}
 	}
 	volumes := &pavv1.PavVolumeList{}
 	if err := reader.List(ctx, volumes, options...); err != nil {

@@ -23,15 +23,7 @@ func renderTable(env *cli.Env, volumes []VolumeRow, provisioner string, wide boo
 		return nil
 	}
 	style := env.Style()
-	table := &cli.Table{}
-	head := []string{"NAMESPACE", "CLAIM", "PROVISIONER", "PHASE", "STEP", "CAPACITY", "NODES", "FAILURES", "AGE", "PV"}
-	if wide {
-		head = append(head, "LAST FAILURE")
-	}
-	for i := range head {
-		head[i] = style.Dim(head[i])
-	}
-	table.Row(head...)
+	table := newTable(style, wide, "NAMESPACE", "CLAIM", "PROVISIONER", "PHASE", "STEP", "CAPACITY", "NODES", "FAILURES", "AGE", "PV")
 	for i := range volumes {
 		v := &volumes[i]
 		row := []string{v.Namespace, v.Claim, v.Provisioner, phaseCell(style, v), dash(strings.ToLower(string(v.Step))), dash(v.Capacity),
@@ -42,6 +34,19 @@ func renderTable(env *cli.Env, volumes []VolumeRow, provisioner string, wide boo
 		table.Row(row...)
 	}
 	return table.Write(env.Out, "")
+}
+
+// newTable returns a table with a heading, to which a wide table adds the last failure.
+func newTable(style cli.Style, wide bool, head ...string) *cli.Table {
+	table := &cli.Table{}
+	if wide {
+		head = append(head, "LAST FAILURE")
+	}
+	for i := range head {
+		head[i] = style.Dim(head[i])
+	}
+	table.Row(head...)
+	return table
 }
 
 func dash(text string) string {

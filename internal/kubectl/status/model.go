@@ -24,11 +24,15 @@ var severity = map[State]int{Healthy: 0, Working: 1, Waiting: 2, Slow: 3, Failin
 // NotPaV is the code of a finding about a volume of another driver.
 const NotPaV = "NotPaV"
 
-// Report is everything that is known about one volume. Its JSON is the output of "describe -o json".
+// Report is everything that is known about one volume or snapshot. Its JSON is the output of "describe -o json".
 type Report struct {
-	// Namespace and Claim identify the claim; they are empty for a volume that never had one.
+	// Namespace and Claim identify the claim; they are empty for a volume that never had one. A snapshot is of that claim.
 	Namespace string `json:"namespace,omitempty"`
 	Claim     string `json:"claim,omitempty"`
+
+	// Snapshot is the name of the VolumeSnapshot if the report is about a snapshot or, if there is no VolumeSnapshot, of the
+	// PavSnapshot or VolumeSnapshotContent.
+	Snapshot string `json:"snapshot,omitempty"`
 
 	// Volume is the name of the PersistentVolume, which may not exist yet.
 	Volume string `json:"volume,omitempty"`
@@ -136,6 +140,12 @@ type Log struct {
 func Build(f *Facts) *Report {
 	r := &Report{Volume: f.volumeName(), Provisioner: f.provisionerName(), Hidden: f.Hidden}
 	r.Namespace, r.Claim = f.claimRef()
+	if f.Snapshot != nil {
+		r.Namespace, r.Snapshot = f.Snapshot.ref()
+		if r.Snapshot == "" {
+			r.Snapshot = f.Subject.Name
+		}
+	}
 	r.Details = details(f)
 	r.Timeline = entries(f)
 	r.Findings = diagnose(f)

@@ -18,6 +18,9 @@ const (
 	Pod         Kind = "pod"
 	Volume      Kind = "pavvolume"
 	Stage       Kind = "pavstage"
+	Snapshot    Kind = "volumesnapshot"
+	Content     Kind = "volumesnapshotcontent"
+	PavSnapshot Kind = "pavsnapshot"
 	Provisioner Kind = "pav"
 	kindless    Kind = ""
 )
@@ -29,6 +32,9 @@ var aliases = map[string]Kind{
 	"pod": Pod, "pods": Pod, "po": Pod,
 	"pavvolume": Volume, "pavvolumes": Volume, "pavvol": Volume,
 	"pavstage": Stage, "pavstages": Stage,
+	"vs": Snapshot, "volumesnapshot": Snapshot, "volumesnapshots": Snapshot,
+	"vsc": Content, "vscs": Content, "volumesnapshotcontent": Content, "volumesnapshotcontents": Content,
+	"pavsnapshot": PavSnapshot, "pavsnapshots": PavSnapshot, "pavsnap": PavSnapshot,
 	"pav": Provisioner, "pavs": Provisioner, "pavprovisioner": Provisioner, "pavprovisioners": Provisioner,
 }
 
@@ -37,6 +43,11 @@ type Ref struct {
 	Kind      Kind
 	Namespace string // empty for kinds without one
 	Name      string
+}
+
+// isSnapshot reports whether it is an object of a snapshot.
+func (r Ref) isSnapshot() bool {
+	return r.Kind == Snapshot || r.Kind == Content || r.Kind == PavSnapshot
 }
 
 // String returns the object in kubectl's form, with its namespace: pvc/data -n apps.
@@ -56,7 +67,7 @@ func Parse(env *cli.Env, args []string, kinds ...Kind) (Ref, error) {
 		return Ref{}, &cli.ExitError{Code: 2, Err: fmt.Errorf("%q is not an object of this command: write %s", strings.Join(args, " "), forms(kinds))}
 	}
 	ref := Ref{Kind: kind, Name: name}
-	if kind != Claim && kind != Pod {
+	if kind != Claim && kind != Pod && kind != Snapshot {
 		return ref, nil
 	}
 	var err error
