@@ -3,13 +3,11 @@ package retry
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -32,10 +30,10 @@ type Result struct {
 func Command(env *cli.Env) *cobra.Command {
 	output := &cli.Output{}
 	command := &cobra.Command{
-		Use:   "retry pvc/NAME | pv/NAME | pavvolume/NAME | pavstage/NAME",
+		Use:   "retry pvc/NAME | pv/NAME | vs/NAME | vsc/NAME | pavvolume/NAME | pavstage/NAME | pavsnapshot/NAME",
 		Short: "Start the next attempt now",
 		Long: `After a failure, PaV waits longer and longer, up to five minutes, before the next attempt. This command
-starts the next attempt now: to create or delete a volume, to unstage it, or to stage it again on its nodes.
+starts the next attempt now: to create or delete a volume or snapshot, to unstage a volume, or to stage it again on its nodes.
 A pod that cannot start, or that has run for more than 30 s, is stopped once an event says so: its attempt fails, and
 is reverted where necessary. Other pods continue.
 
@@ -43,7 +41,7 @@ Kubelet's own pauses between attempts to stage a volume for a pod cannot be skip
 		Example: "  kubectl pav retry pvc/data -n apps\n  kubectl pav retry pavstage/stage-0123456789",
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(command *cobra.Command, args []string) error {
-			ref, err := status.Parse(env, args, status.Claim, status.PV, status.Volume, status.Stage)
+			ref, err := status.Parse(env, args, status.Claim, status.PV, status.Snapshot, status.Content, status.Volume, status.Stage, status.PavSnapshot)
 			if err != nil {
 				return err
 			}
@@ -107,7 +105,7 @@ func Run(ctx context.Context, objects client.Client, ref status.Ref, now func() 
 	return results, nil
 }
 
-// find returns the PavVolume and the PavStages that belong to an object.
+// find returns the PavVolume and the PavStages that belong to an object, or the PavSnapshot.
 func find(ctx context.Context, objects client.Client, ref status.Ref) ([]client.Object, error) {
 	switch ref.Kind {
 	case status.Volume, status.Stage:
@@ -119,6 +117,12 @@ func find(ctx context.Context, objects client.Client, ref status.Ref) ([]client.
 			return nil, fmt.Errorf("getting %s: %w", ref, err)
 		}
 		return []client.Object{object}, nil
+	case status.Snapshot, status.Content, status.PavSnapshot:
+		record, err := status.SnapshotOf(ctx, objects, ref)
+		if err != nil {
+			return nil, err
+		}
+		return []client.Object{record}, nil
 	default:
 	}
 	name := ref.Name
@@ -187,6 +191,9 @@ func ask(ctx context.Context, objects client.Client, object client.Object, now t
 	case *pavv1.PavStage:
 		result.Kind = string(status.Stage)
 		failure, result.What = ofPavStage(object)
+	case *pavv1.PavSnapshot:
+		result.Kind = string(status.PavSnapshot)
+		failure, result.What = ofPavSnapshot(object)
 	}
 	if failure == nil {
 		return result, nil
@@ -216,88 +223,4 @@ func ask(ctx context.Context, objects client.Client, object client.Object, now t
 	}
 	result.Asked = true
 	return result, nil
-}
-
-// ofPavVolume returns the failure after which a volume's next attempt waits, and what that attempt is, in words; nil
-// if none waits.
-func ofPavVolume(volume *pavv1.PavVolume) (*pavv1.WorkflowFailure, string) {
-	status := &volume.Status
-	condition := pavv1.VolumeProvisioned
-	switch status.Step {
-	case pavv1.StepReverting, pavv1.StepDeleting:
-		condition = pavv1.VolumeDeleted
-	case pavv1.StepExpanding:
-		condition = pavv1.VolumeExpanded
-	case pavv1.StepModifying:
-		condition = pavv1.VolumeModified
-	case pavv1.StepValidating, pavv1.StepCreating, pavv1.StepDeleted:
-	}
-	obstacle := reported(status.Conditions, condition)
-	switch {
-	case status.Pod != nil && obstacle != nil:
-		return obstacle, fmt.Sprintf("pod %s/%s is stopped first", status.Pod.Namespace, status.Pod.Name)
-	case status.Pod != nil:
-		return nil, fmt.Sprintf("pod %s/%s runs or is about to run", status.Pod.Namespace, status.Pod.Name)
-	case status.DeletionFailure != nil && status.Step == pavv1.StepReverting:
-		return status.DeletionFailure, fmt.Sprintf("attempt %d to revert the failed creation", status.DeletionAttempt+1)
-	case status.DeletionFailure != nil:
-		return status.DeletionFailure, fmt.Sprintf("attempt %d to delete the volume", status.DeletionAttempt+1)
-	case status.Step == pavv1.StepReverting:
-		return nil, "the failed creation is being reverted"
-	case status.Phase == pavv1.VolumeReady && status.Expansion != nil && status.Expansion.Failure != nil:
-		return status.Expansion.Failure, fmt.Sprintf("attempt %d to expand the volume", status.Expansion.Attempt+1)
-	case status.Phase == pavv1.VolumeReady && status.ChangeFailure(pavv1.WorkflowModification) != nil:
-		return status.Modification.Failure, fmt.Sprintf("attempt %d to modify the volume", status.Modification.Attempt+1)
-	case status.Failure != nil && status.Handle == "": // else a later attempt has succeeded
-		return status.Failure, fmt.Sprintf("attempt %d to provision the volume", status.Attempt+1)
-	}
-	return nil, "no attempt has failed; the volume is " + string(status.Phase)
-}
-
-// ofPavStage does what ofPavVolume does for a stage.
-func ofPavStage(stage *pavv1.PavStage) (*pavv1.WorkflowFailure, string) {
-	status, node := &stage.Status, stage.Spec.NodeName
-	degraded, obstacle := degradedSince(stage), reported(status.Conditions, pavv1.StageReady)
-	switch {
-	case obstacle != nil && (status.ValidationPod != nil || status.StagingPod != nil || status.UnstagingPod != nil):
-		return obstacle, "the pod on node " + node + " is stopped first"
-	case status.Phase == pavv1.StageFailed:
-		return nil, fmt.Sprintf("staging failed on node %s and was reverted; kubelet retries as long as a pod needs the volume", node)
-	case status.UnstagingFailure != nil && isUnstaging(stage):
-		return nil, fmt.Sprintf("pod %s/%s runs or is about to run on node %s", status.UnstagingPod.Namespace, status.UnstagingPod.Name, node)
-	case status.UnstagingFailure != nil:
-		return status.UnstagingFailure, fmt.Sprintf("attempt %d to unstage the volume on node %s", status.UnstagingAttempt, node)
-	case status.Restaging && status.StagingFailure != nil:
-		return status.StagingFailure, fmt.Sprintf("attempt %d to stage the volume again on node %s", status.Attempt, node)
-	case status.Phase == pavv1.StageStaged && degraded != nil:
-		return degraded, "staging the volume again on node " + node + ", if it is dead"
-	}
-	return nil, fmt.Sprintf("nothing has failed on node %s; the volume is %s there", node, status.Phase)
-}
-
-// isUnstaging reports whether the next attempt after a failed unstaging has begun: the recorded pod is a new one. The
-// failed pod stays recorded until then.
-func isUnstaging(stage *pavv1.PavStage) bool {
-	pod := stage.Status.UnstagingPod
-	return pod != nil && pod.Name != stage.Status.UnstagingFailure.PodName &&
-		pod.Name == workflow.Name(pavv1.WorkflowUnstaging, string(stage.UID), strconv.Itoa(int(stage.Status.UnstagingAttempt)))
-}
-
-// reported returns the report of a pod that runs for long or cannot start in the form of a failure, or nil.
-func reported(conditions []metav1.Condition, kind string) *pavv1.WorkflowFailure {
-	c := pavv1.StoppedByRetry(conditions, kind)
-	if c == nil {
-		return nil
-	}
-	return &pavv1.WorkflowFailure{Message: c.Message, Time: c.LastTransitionTime}
-}
-
-// degradedSince returns the degradation of a staged volume in the form of a failure, or nil.
-func degradedSince(stage *pavv1.PavStage) *pavv1.WorkflowFailure {
-	for _, c := range stage.Status.Conditions {
-		if c.Type == pavv1.StageDegraded && c.Status == "True" {
-			return &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowStaging, Message: c.Message, Time: c.LastTransitionTime}
-		}
-	}
-	return nil
 }

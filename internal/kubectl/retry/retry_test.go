@@ -112,3 +112,31 @@ func TestOfPavVolume_SaysWhichAttemptWaits(t *testing.T) {
 		})
 	}
 }
+
+func TestOfPavSnapshot_SaysWhichAttemptWaits(t *testing.T) {
+	failed, pod := &pavv1.WorkflowFailure{}, &pavv1.PodReference{Namespace: "ns", Name: "p"}
+	for name, test := range map[string]struct {
+		status pavv1.PavSnapshotStatus
+		waits  bool
+		what   string
+	}{
+		"nothing has failed":         {status: pavv1.PavSnapshotStatus{Phase: pavv1.SnapshotReady}, what: "no attempt has failed; the snapshot is Ready"},
+		"a pod runs after a failure": {status: pavv1.PavSnapshotStatus{Failure: failed, Pod: pod}, what: "pod ns/p runs or is about to run"},
+		"a pod runs for long": {status: pavv1.PavSnapshotStatus{Step: pavv1.SnapshotCreating, Pod: pod, Conditions: reports(pavv1.SnapshotCreated, pavv1.ReasonPodRunsLong)},
+			waits: true, what: "pod ns/p is stopped first"},
+		"a deletion pod cannot start": {status: pavv1.PavSnapshotStatus{Step: pavv1.SnapshotDeletingStep, Pod: pod, Conditions: reports(pavv1.SnapshotDeleted, pavv1.ReasonPodNotStarted)},
+			waits: true, what: "pod ns/p is stopped first"},
+		"creation failed":                       {status: pavv1.PavSnapshotStatus{Phase: pavv1.SnapshotPending, Failure: failed, Attempt: 2}, waits: true, what: "attempt 3 to create the snapshot"},
+		"creation failed after the cut":         {status: pavv1.PavSnapshotStatus{Phase: pavv1.SnapshotCut, Handle: "h", Failure: failed, Attempt: 1}, waits: true, what: "attempt 2 to create the snapshot"},
+		"creation failed and is being reverted": {status: pavv1.PavSnapshotStatus{Failure: failed, Step: pavv1.SnapshotReverting}, what: "the failed creation is being reverted"},
+		"the deletion pod that reverts failed":  {status: pavv1.PavSnapshotStatus{Failure: failed, DeletionFailure: failed, DeletionAttempt: 1, Step: pavv1.SnapshotReverting}, waits: true, what: "attempt 2 to revert the failed creation"},
+		"deletion failed":                       {status: pavv1.PavSnapshotStatus{DeletionFailure: failed, DeletionAttempt: 4, Step: pavv1.SnapshotDeletingStep}, waits: true, what: "attempt 5 to delete the snapshot"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			failure, what := ofPavSnapshot(&pavv1.PavSnapshot{Status: test.status})
+			if (failure != nil) != test.waits || what != test.what {
+				t.Errorf("got %v, %q, want %t, %q", failure, what, test.waits, test.what)
+			}
+		})
+	}
+}
