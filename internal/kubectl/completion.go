@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -39,15 +40,18 @@ var (
 	pvs          = kind{"pv", schema.GroupVersionKind{Version: "v1", Kind: "PersistentVolume"}, false}
 	namespaces   = kind{"namespace", schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, false}
 	volumes      = kind{"pavvolume", pavv1.GroupVersion.WithKind("PavVolume"), false}
+	snapshots    = kind{"vs", snapshotv1.SchemeGroupVersion.WithKind("VolumeSnapshot"), true}
+	contents     = kind{"vsc", snapshotv1.SchemeGroupVersion.WithKind("VolumeSnapshotContent"), false}
+	records      = kind{"pavsnapshot", pavv1.GroupVersion.WithKind("PavSnapshot"), false}
 	stages       = kind{"pavstage", pavv1.GroupVersion.WithKind("PavStage"), false}
 	provisioners = kind{"pavprovisioner", pavv1.GroupVersion.WithKind("PavProvisioner"), false}
 )
 
 // objects are the kinds of objects that commands accept, as KIND/NAME or KIND NAME.
 var objects = map[string][]kind{
-	"describe": {claims, pvs, pods},
-	"logs":     {claims, pvs, pods},
-	"retry":    {claims, pvs, volumes, stages},
+	"describe": {claims, pvs, pods, snapshots, contents, records},
+	"logs":     {claims, pvs, pods, snapshots, contents, records},
+	"retry":    {claims, pvs, snapshots, contents, volumes, stages, records},
 }
 
 // addCompletion adds completion of arguments and global flags to all commands below root that have none of their own.

@@ -24,7 +24,7 @@ func TestAdd(t *testing.T) {
 		typed   string
 		want    []string
 	}{
-		"any kind":               {command: "describe", want: []string{"pvc/", "pv/", "pod/"}},
+		"any kind":               {command: "describe", want: []string{"pvc/", "pv/", "pod/", "vs/", "vsc/", "pavsnapshot/"}},
 		"the kinds that fit":     {command: "describe", typed: "pv", want: []string{"pvc/", "pv/"}},
 		"a kind that is no good": {command: "describe", typed: "node/a"},
 		"too many words":         {command: "describe", args: []string{"pvc", "a"}},
