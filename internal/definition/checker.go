@@ -87,6 +87,9 @@ type check struct {
 	// said is the number of findings of each severity, including those that are not reported.
 	said map[Severity]int
 
+	// unstaged says that no node has a volume staged while a snapshot of it is created.
+	unstaged bool
+
 	// analyses maps each field whose string is a template to what is known about it.
 	analyses map[string]*template.Analysis
 }

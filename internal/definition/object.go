@@ -20,6 +20,7 @@ type root struct {
 }
 
 func (c *check) object(object map[string]any) {
+	c.unstaged = node{value: object}.key("spec").key("snapshotCreation").key("whileStaged").value == string(pavv1.SnapshotWait)
 	(&walker{check: c}).value("", reflect.TypeFor[root](), object)
 	c.kind(object)
 	c.metadata(object["metadata"])

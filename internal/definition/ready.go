@@ -18,7 +18,12 @@ var (
 	// startsReady is a command of its own that creates /pav/ready, and writesResult a command that writes a result file of a
 	// creation pod.
 	startsReady  = regexp.MustCompile(`(?:^|\n|;|&&)[ \t]*(?:touch[ \t]+|:?[ \t]*>[ \t]*)['"]?/pav/ready['"]?[ \t]*(?:\n|;|&&|$)`)
-	writesResult = regexp.MustCompile(`>[ \t]*['"]?/pav/(?:handle|capacity)['"]?(?:[ \t\n;&|)]|$)`)
+	writesResult = regexp.MustCompile(`>[ \t]*['"]?/pav/(?:handle|capacity|snapshotHandle|snapshotSize)['"]?(?:[ \t\n;&|)]|$)`)
+
+	// copies is a command that copies files, with its arguments. reflinks is the option with which cp shares the blocks of the
+	// file, at one moment, or fails.
+	copies   = regexp.MustCompile(`(?m)(?:^|[;&|({!]|\b(?:then|do|else|if|until|while|exec|xargs)\b)[ \t]*(cp[ \t][^\n;&|]*)`)
+	reflinks = regexp.MustCompile(`[ \t]--reflink(?:=always)?(?:[ \t]|$)`)
 
 	// unsureBetween matches what makes it uncertain which of two commands runs first, or whether both run. unsureBefore
 	// matches what comes before both, and may make the first one part of a function, a text or a trap.
@@ -66,6 +71,18 @@ func resultAfterReady(source string) (place, bool) {
 		return place{}, false
 	}
 	return placeIn(source, from+result[0]), true
+}
+
+// tornCopy returns the position at which a script copies with cp, which takes a while, so that the copy of a file that is written
+// meanwhile has parts of several moments. It does not count files in /pav.
+func tornCopy(source string) (place, bool) {
+	script := withBlankComments(strings.ReplaceAll(source, "\\\n", "  ")) // the length stays the same
+	for _, at := range copies.FindAllStringSubmatchIndex(script, -1) {
+		if command := script[at[2]:at[3]]; !reflinks.MatchString(command) && !strings.Contains(command, " /pav/") {
+			return placeIn(source, at[2]), true
+		}
+	}
+	return place{}, false
 }
 
 var comment = regexp.MustCompile(`(?m)(^|[ \t])#.*$`)

@@ -77,3 +77,30 @@ func TestResultAfterReady(t *testing.T) {
 		})
 	}
 }
+
+func TestTornCopy(t *testing.T) {
+	for name, test := range map[string]struct {
+		source string
+		want   place
+	}{
+		"a copy":                    {"cd /base\ncp -a live snapshot", place{2, 1}},
+		"after another command":     {"cd /base && cp live snapshot", place{1, 13}},
+		"of each file":              {"for f in *; do cp $f /snapshots; done", place{1, 16}},
+		"with reflinks if there is": {"cp --reflink=auto live snapshot", place{1, 1}},
+		"after one that is right":   {"cp --reflink=always a b\ncp c d", place{2, 1}},
+
+		"with reflinks":             {source: "cp --reflink=always live snapshot"},
+		"with reflinks by default":  {source: "cp -a --reflink live snapshot"},
+		"over several lines":        {source: "cp -a \\\n  --reflink=always live snapshot"},
+		"of a result":               {source: "cp /tmp/size /pav/snapshotSize"},
+		"in a comment":              {source: "# cp live snapshot\nbtrfs subvolume snapshot -r live snapshot"},
+		"by another command's name": {source: "scp live host:snapshot"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, _ := tornCopy(test.source)
+			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(place{})); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", test.source, diff)
+			}
+		})
+	}
+}

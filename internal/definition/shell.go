@@ -89,10 +89,16 @@ func (p *pod) script(container, script node) {
 				"of the node's disk; before it, add: until grep -q ' /pav/volume ' /proc/mounts; do kill -0 $! 2> /dev/null; sleep 0.1; done",
 		})
 	}
-	if late, found := resultAfterReady(source); found && p.workflow == pavv1.WorkflowCreation {
+	if late, found := resultAfterReady(source); found && (p.workflow == pavv1.WorkflowCreation || p.workflow == pavv1.WorkflowSnapshotCreation) {
 		p.add(Finding{
 			Severity: Warning, Field: script.field, Line: late.line, Column: late.column,
 			Message: "this is written after /pav/ready is created, when the results of the pod have been read; write it before",
+		})
+	}
+	if torn, found := tornCopy(source); found && p.workflow == pavv1.WorkflowSnapshotCreation && !p.unstaged {
+		p.add(Finding{
+			Severity: Warning, Field: script.field, Line: torn.line, Column: torn.column,
+			Message: "a copy of what pods write to meanwhile is torn; add --reflink=always if the file system of the storage has that, or set whileStaged: Wait",
 		})
 	}
 	if !isText || !hasTemplate(source) {
