@@ -16,6 +16,7 @@ var groups = [][]string{
 	{"volumeExpansion"},
 	{"volumeModification"},
 	{"volumeDeletion"},
+	{"snapshotCreation", "snapshotDeletion"},
 	{"volumeStaging", "volumeUnstaging"},
 	{template.NodeExpansion},
 }
