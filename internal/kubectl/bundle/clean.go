@@ -50,7 +50,7 @@ var trees = set(`accessibleTopology labels limits matchLabels nodeSelector reque
 
 // knownAnnotations are PaV's own that refer to objects and attempts.
 var knownAnnotations = map[string]bool{
-	pavv1.VolumeAnnotation: true, pavv1.HandleAnnotation: true, pavv1.NodeAnnotation: true,
+	pavv1.VolumeAnnotation: true, pavv1.SnapshotAnnotation: true, pavv1.HandleAnnotation: true, pavv1.NodeAnnotation: true,
 	pavv1.AttemptAnnotation: true, pavv1.RetryAnnotation: true, pavv1.GivenAnnotation: true,
 }
 

@@ -90,6 +90,7 @@ func objectsOf(f *Facts) []bundle.Objects {
 		{Name: "pavprovisioners", Kind: pavv1.GroupVersion.WithKind("PavProvisioner"), Items: pointers(f.Provisioners)},
 		{Name: "pavvolumes", Kind: pavv1.GroupVersion.WithKind("PavVolume"), Items: pointers(f.Volumes)},
 		{Name: "pavstages", Kind: pavv1.GroupVersion.WithKind("PavStage"), Items: pointers(f.Stages)},
+		{Name: "pavsnapshots", Kind: pavv1.GroupVersion.WithKind("PavSnapshot"), Items: pointers(f.Snapshots)},
 		{Name: "workflow-pods", Kind: corev1.SchemeGroupVersion.WithKind("Pod"), Items: pointers(f.Pods)},
 		{Name: "csidrivers", Kind: storagev1.SchemeGroupVersion.WithKind("CSIDriver"), Items: pointers(f.CSIDrivers)},
 		{Name: "csinodes", Kind: storagev1.SchemeGroupVersion.WithKind("CSINode"), Items: pointers(f.CSINodes)},

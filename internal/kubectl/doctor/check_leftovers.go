@@ -26,10 +26,10 @@ const stuckTime = 10 * time.Minute
 
 // checkLeftovers looks for objects that should be gone.
 func checkLeftovers(f *Facts) (rows []Row, well string) {
-	for _, part := range []func(*Facts) []Row{stagesOfGoneNodes, lostVolumes, podsWithoutOwner, stuckDeletions} {
+	for _, part := range []func(*Facts) []Row{stagesOfGoneNodes, lostVolumes, stuckSnapshots, podsWithoutOwner, stuckDeletions} {
 		rows = append(rows, part(f)...)
 	}
-	rows = append(rows, f.unknown(listProvisioner, listVolumes, listStages, listPods, listNodes, listPVs, listClaims)...)
+	rows = append(rows, f.unknown(listProvisioner, listVolumes, listStages, listSnapshots, listPods, listNodes, listPVs, listClaims)...)
 	return rows, "no object of a node, a claim or an owner that is gone; no deletion takes longer than " + cli.Duration(stuckTime)
 }
 
@@ -94,9 +94,27 @@ func isStuck(f *Facts, v *pavv1.PavVolume) bool {
 	return waiting != nil && waiting.Status == metav1.ConditionFalse && f.Now.Sub(waiting.LastTransitionTime.Time) > stuckTime
 }
 
-// podsWithoutOwner returns the workflow pods whose PavVolume or PavStage is gone.
+// stuckSnapshots returns the PavSnapshots that cannot be deleted.
+func stuckSnapshots(f *Facts) []Row {
+	var stuck []string
+	for i := range f.Snapshots {
+		s := &f.Snapshots[i]
+		waiting := meta.FindStatusCondition(s.Status.Conditions, pavv1.SnapshotDeleted)
+		if s.Status.DeletionFailure != nil || waiting != nil && waiting.Status == metav1.ConditionFalse && f.Now.Sub(waiting.LastTransitionTime.Time) > stuckTime {
+			stuck = append(stuck, s.Name)
+		}
+	}
+	if len(stuck) == 0 {
+		return nil
+	}
+	return []Row{problem(fmt.Sprintf("the storage of %s not deleted: %s", plural(len(stuck), "PavSnapshot is", "PavSnapshots is"), listed(stuck)),
+		status.Step{Text: "see why", Command: "kubectl pav describe pavsnapshot/" + stuck[0]},
+		status.Step{Text: "then start the next attempt now", Command: "kubectl pav retry pavsnapshot/" + stuck[0]})}
+}
+
+// podsWithoutOwner returns the workflow pods whose PavVolume, PavStage or PavSnapshot is gone.
 func podsWithoutOwner(f *Facts) []Row {
-	if f.unknown(listPods, listVolumes, listStages) != nil {
+	if f.unknown(listPods, listVolumes, listStages, listSnapshots) != nil {
 		return nil
 	}
 	owners := map[types.UID]bool{}
@@ -105,6 +123,9 @@ func podsWithoutOwner(f *Facts) []Row {
 	}
 	for i := range f.Stages {
 		owners[f.Stages[i].UID] = true
+	}
+	for i := range f.Snapshots {
+		owners[f.Snapshots[i].UID] = true
 	}
 	var left []client.ObjectKey
 	for i := range f.Pods {
@@ -120,7 +141,7 @@ func podsWithoutOwner(f *Facts) []Row {
 		names[i] = left[i].String()
 	}
 	of := plural(len(left), "workflow pod is", "workflow pods is")
-	return []Row{problem(fmt.Sprintf("the PavVolume or PavStage of %s gone: %s", of, listed(names)),
+	return []Row{problem(fmt.Sprintf("the PavVolume, PavStage or PavSnapshot of %s gone: %s", of, listed(names)),
 		step("check what it does", "kubectl -n %s describe pod %s", left[0].Namespace, left[0].Name),
 		step("then remove it", "kubectl -n %s delete pod %s", left[0].Namespace, left[0].Name))}
 }
@@ -163,6 +184,9 @@ func stuckDeletions(f *Facts) (rows []Row) {
 	}
 	for i := range f.Stages {
 		add("PavStage", &f.Stages[i], pavv1.StageFinalizer, "kubectl pav describe pv/"+f.Stages[i].Spec.VolumeName)
+	}
+	for i := range f.Snapshots {
+		add("PavSnapshot", &f.Snapshots[i], pavv1.SnapshotFinalizer, "kubectl pav describe pavsnapshot/"+f.Snapshots[i].Name)
 	}
 	for i := range f.Pods {
 		add("workflow pod", &f.Pods[i], pavv1.PodFinalizer, fmt.Sprintf("kubectl -n %s describe pod %s", f.Pods[i].Namespace, f.Pods[i].Name))

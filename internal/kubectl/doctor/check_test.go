@@ -40,7 +40,7 @@ func TestExamine_WhereAllIsWell_SaysSoForEachCheck(t *testing.T) {
 		got = append(got, string(row.Result)+" "+row.Check+": "+row.Message)
 	}
 	want := []string{
-		"ok definitions: 3 CustomResourceDefinitions are established, and have the fields of version 0.2.0",
+		"ok definitions: 4 CustomResourceDefinitions are established, and have the fields of version 0.2.0",
 		"ok controller agent: 2 replicas are ready in namespace storage; pod controller-agent-a leads",
 		"ok versions: the agents and this plugin have version 0.2.0",
 		"ok node agents: it is ready on 2 nodes",
@@ -242,7 +242,11 @@ func TestExamine_FindsWhatIsWrong(t *testing.T) {
 			f.Volumes[0].Status = pavv1.PavVolumeStatus{Phase: pavv1.VolumeRetained}
 		}, []string{}},
 		"the owner of a pod is gone": {func(f *Facts) { f.Stages = nil },
-			[]string{"problem leftovers: the PavVolume or PavStage of 1 workflow pod is gone: pav-pods/stage-pod > kubectl -n pav-pods describe pod stage-pod"}},
+			[]string{"problem leftovers: the PavVolume, PavStage or PavSnapshot of 1 workflow pod is gone: pav-pods/stage-pod > kubectl -n pav-pods describe pod stage-pod"}},
+		"a snapshot cannot be created": {func(f *Facts) { f.Snapshots = snapshot(pavv1.PavSnapshotStatus{Failure: &pavv1.WorkflowFailure{}}) },
+			[]string{"problem volumes: 1 snapshot cannot be created: snapshot-s1 > kubectl pav describe pavsnapshot/snapshot-s1"}},
+		"a snapshot cannot be deleted": {func(f *Facts) { f.Snapshots = snapshot(pavv1.PavSnapshotStatus{DeletionFailure: &pavv1.WorkflowFailure{}}) },
+			[]string{"problem leftovers: the storage of 1 PavSnapshot is not deleted: snapshot-s1 > kubectl pav describe pavsnapshot/snapshot-s1"}},
 		"a pod without an owner is being deleted": {func(f *Facts) {
 			f.Stages = nil
 			deleting(&f.Pods[0].ObjectMeta, pavv1.PodFinalizer, time.Minute)

@@ -47,7 +47,7 @@ func notUsable(f *Facts, p *pavv1.PavProvisioner) string {
 
 // checkVolumes counts the volumes that fail.
 func checkVolumes(f *Facts) (rows []Row, well string) {
-	if rows = f.unknown(listVolumes, listStages); rows != nil {
+	if rows = f.unknown(listVolumes, listStages, listSnapshots); rows != nil {
 		return rows, ""
 	}
 	all := status.JoinVolumes(f.Volumes, f.Stages, nil)
@@ -75,6 +75,16 @@ func checkVolumes(f *Facts) (rows []Row, well string) {
 	if len(onNodes) > 0 {
 		what := plural(len(onNodes), "volume fails", "volumes fail")
 		rows = append(rows, problem(fmt.Sprintf("%s on a node, in %s: %s", what, counted(stages, "PavStage"), listed(onNodes)), describeFirst(onNodes)))
+	}
+	var snapshots []string
+	for i := range f.Snapshots {
+		if s := &f.Snapshots[i]; s.Status.Failure != nil && s.Status.Phase != pavv1.SnapshotReady {
+			snapshots = append(snapshots, s.Name)
+		}
+	}
+	if len(snapshots) > 0 {
+		rows = append(rows, problem(fmt.Sprintf("%s created: %s", plural(len(snapshots), "snapshot cannot be", "snapshots cannot be"), listed(snapshots)),
+			status.Step{Text: "see what to do", Command: "kubectl pav describe pavsnapshot/" + slices.Min(snapshots)}))
 	}
 	return rows, fmt.Sprintf("none of %s and %s fails", counted(len(all), "volume"), counted(len(f.Stages), "stage"))
 }

@@ -40,6 +40,7 @@ const (
 	listProvisioner right = "list pavprovisioners"
 	listVolumes     right = "list pavvolumes"
 	listStages      right = "list pavstages"
+	listSnapshots   right = "list pavsnapshots"
 	listPods        right = "list pods in all namespaces"
 	listPVs         right = "list persistentvolumes"
 	listClaims      right = "list persistentvolumeclaims in all namespaces"
@@ -89,6 +90,7 @@ type Facts struct {
 	Provisioners []pavv1.PavProvisioner
 	Volumes      []pavv1.PavVolume
 	Stages       []pavv1.PavStage
+	Snapshots    []pavv1.PavSnapshot
 
 	// Pods are the workflow pods.
 	Pods []corev1.Pod

@@ -17,6 +17,7 @@ type kind struct {
 
 var kinds = []kind{
 	{"pavprovisioners", reflect.TypeFor[pavv1.PavProvisionerSpec](), reflect.TypeFor[pavv1.PavProvisionerStatus]()},
+	{"pavsnapshots", reflect.TypeFor[pavv1.PavSnapshotSpec](), reflect.TypeFor[pavv1.PavSnapshotStatus]()},
 	{"pavstages", reflect.TypeFor[pavv1.PavStageSpec](), reflect.TypeFor[pavv1.PavStageStatus]()},
 	{"pavvolumes", reflect.TypeFor[pavv1.PavVolumeSpec](), reflect.TypeFor[pavv1.PavVolumeStatus]()},
 }

@@ -47,7 +47,7 @@ func Gather(ctx context.Context, reader client.Reader, version string, now func(
 	// Of two kinds, the one that refers to the other is read first: what it refers to is gone if it is not found later.
 	for _, gather := range []func(context.Context) error{
 		g.definitions, g.agentObjects, g.admission, g.services,
-		g.workflowPods, g.stages, g.volumes, g.provisioners, g.persistentVolumes, g.claims,
+		g.workflowPods, g.stages, g.snapshots, g.volumes, g.provisioners, g.persistentVolumes, g.claims,
 		g.nodes, g.drivers, g.namespaces,
 	} {
 		if err := gather(ctx); err != nil {

@@ -22,6 +22,11 @@ func (g *gatherer) stages(ctx context.Context) error {
 	return g.list(ctx, listStages, list, func() { g.Stages = append(g.Stages, list.Items...) })
 }
 
+func (g *gatherer) snapshots(ctx context.Context) error {
+	list := &pavv1.PavSnapshotList{}
+	return g.list(ctx, listSnapshots, list, func() { g.Snapshots = append(g.Snapshots, list.Items...) })
+}
+
 func (g *gatherer) volumes(ctx context.Context) error {
 	list := &pavv1.PavVolumeList{}
 	return g.list(ctx, listVolumes, list, func() { g.Volumes = append(g.Volumes, list.Items...) })

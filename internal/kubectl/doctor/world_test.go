@@ -144,3 +144,7 @@ func quota(namespace, used, hard string) corev1.ResourceQuota {
 func deleting(meta *metav1.ObjectMeta, finalizer string, since time.Duration) {
 	meta.DeletionTimestamp, meta.Finalizers = agoPointer(since), []string{finalizer}
 }
+
+func snapshot(status pavv1.PavSnapshotStatus) []pavv1.PavSnapshot {
+	return []pavv1.PavSnapshot{{ObjectMeta: metav1.ObjectMeta{Name: "snapshot-s1", UID: "s2"}, Status: status}}
+}
