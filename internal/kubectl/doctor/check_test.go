@@ -245,7 +245,9 @@ func TestExamine_FindsWhatIsWrong(t *testing.T) {
 			[]string{"problem leftovers: the PavVolume, PavStage or PavSnapshot of 1 workflow pod is gone: pav-pods/stage-pod > kubectl -n pav-pods describe pod stage-pod"}},
 		"a snapshot cannot be created": {func(f *Facts) { f.Snapshots = snapshot(pavv1.PavSnapshotStatus{Failure: &pavv1.WorkflowFailure{}}) },
 			[]string{"problem volumes: 1 snapshot cannot be created: snapshot-s1 > kubectl pav describe pavsnapshot/snapshot-s1"}},
-		"a snapshot cannot be deleted": {func(f *Facts) { f.Snapshots = snapshot(pavv1.PavSnapshotStatus{DeletionFailure: &pavv1.WorkflowFailure{}}) },
+		"a snapshot cannot be deleted": {func(f *Facts) {
+			f.Snapshots = snapshot(pavv1.PavSnapshotStatus{DeletionFailure: &pavv1.WorkflowFailure{}})
+		},
 			[]string{"problem leftovers: the storage of 1 PavSnapshot is not deleted: snapshot-s1 > kubectl pav describe pavsnapshot/snapshot-s1"}},
 		"a pod without an owner is being deleted": {func(f *Facts) {
 			f.Stages = nil

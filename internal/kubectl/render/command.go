@@ -43,7 +43,7 @@ func Command(env *cli.Env) *cobra.Command {
 		Short: "Show the pods that a PavProvisioner creates for a claim, without a cluster",
 		Long: `Show the pods that a PavProvisioner creates for a claim, without a cluster: each as the agents would
 create it, with its name, labels and /pav. Beside the PavProvisioner, the files may have a StorageClass, a
-PersistentVolumeClaim, VolumeAttributesClasses, a PersistentVolume and a Node; what none has is made up, and standard
+PersistentVolumeClaim, VolumeAttributesClasses, a VolumeSnapshot and its class, a PersistentVolume and a Node; what none has is made up, and standard
 error says so:
 
   StorageClass           of the PavProvisioner, with no parameters; it waits for the first consumer where
@@ -55,6 +55,8 @@ error says so:
                          annotation pv.kubernetes.io/provisioned-by
   VolumeAttributesClass  not made up: without one, no modification is shown. One that the claim names is what the
                          volume is created with
+  VolumeSnapshot         of the claim, and a VolumeSnapshotClass with no parameters, where the PavProvisioner
+                         makes snapshots
   Node                   "node-1"
 
 What an API server fills in, such as UIDs, is made up, too, and the same each time. As names of pods are

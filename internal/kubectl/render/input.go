@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,6 +20,7 @@ import (
 // given are the objects in the files, by kind; those from flags come first.
 type given struct {
 	provisioners, claims, classes, attributesClasses, volumes, nodes []object
+	snapshots, snapshotClasses                                       []object
 }
 
 // object is an object in a file, as the API server would return it, but without defaults.
@@ -104,6 +106,10 @@ func (g *given) list(kind string) *[]object {
 		return &g.volumes
 	case "Node":
 		return &g.nodes
+	case "VolumeSnapshot":
+		return &g.snapshots
+	case "VolumeSnapshotClass":
+		return &g.snapshotClasses
 	default:
 		return nil
 	}
@@ -143,6 +149,10 @@ func canonical(d source.Document) (map[string]any, error) {
 		typed = &storagev1.StorageClass{}
 	case "VolumeAttributesClass":
 		typed = &storagev1.VolumeAttributesClass{}
+	case "VolumeSnapshot":
+		typed = &snapshotv1.VolumeSnapshot{}
+	case "VolumeSnapshotClass":
+		typed = &snapshotv1.VolumeSnapshotClass{}
 	case "PersistentVolume":
 		typed = &corev1.PersistentVolume{}
 	default:

@@ -22,6 +22,9 @@ type objects struct {
 	// is none.
 	attributesClass, newAttributesClass map[string]any
 
+	// snapshot is a VolumeSnapshot of the claim, and snapshotClass its VolumeSnapshotClass; nil if the definition makes no snapshots.
+	snapshot, snapshotClass map[string]any
+
 	// volume is nil if the volume is provisioned dynamically.
 	volume map[string]any
 
@@ -48,6 +51,7 @@ func (o *options) choose(g *given, p *pavv1.PavProvisioner) (*objects, error) {
 	}
 	c.chooseClaim(g, p)
 	c.chooseAttributes(g, p)
+	c.chooseSnapshot(g, p)
 	if c.static && c.volume == nil {
 		c.volume = madeUpVolume(p, c.claim, o.handle)
 		c.notef("no PersistentVolume was given: %q was made up, with the handle %q and no volumeAttributes", p.Name, text(c.volume, "spec", "csi", "volumeHandle"))

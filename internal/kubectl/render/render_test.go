@@ -55,6 +55,8 @@ func TestRender_Golden(t *testing.T) {
 		"hello-world-static":         {example + "provisioner.yaml", "--pv", "testdata/static.yaml", "--read-only"},
 		"all-phases":                 {"testdata/all.yaml", "--pvc", "testdata/claims.yaml", "--sc", "testdata/class.yaml", "--node", "testdata/node.yaml"},
 		"all-phases-fail":            {"testdata/all.yaml"},
+		"snapshots":                  {"testdata/snapshots.yaml", "--phase", "snapshot-creation,snapshot-deletion"},
+		"snapshots-made-up":          {"testdata/all.yaml", "--sc", "testdata/class.yaml", "--node", "testdata/node.yaml", "--phase", "snapshot-creation,snapshot-deletion"},
 		"refused":                    {"testdata/refused.yaml", "--pvc", "testdata/claims.yaml"},
 		"pod-scope":                  {"testdata/scope.yaml", "--phase", "unstaging,staging", "--handle", "h"},
 		"staging-fails-for-creation": {"testdata/cause.yaml", "--phase", "staging"},
@@ -115,7 +117,7 @@ func TestRender_Misuse(t *testing.T) {
 		err  string
 		code int
 	}{
-		"no such phase":         {[]string{provisioner, "--phase", "mounting"}, "--phase mounting: it is one of validation, creation, expansion, modification, deletion, staging, node-expansion, unstaging", 2},
+		"no such phase":         {[]string{provisioner, "--phase", "mounting"}, "--phase mounting: it is one of validation, creation, expansion, modification, snapshot-creation, snapshot-deletion, deletion, staging, node-expansion, unstaging", 2},
 		"no provisioner":        {[]string{example + "usage.yaml"}, "there is no PavProvisioner in the files", 2},
 		"several":               {[]string{provisioner, "testdata/all.yaml"}, "there are several PavProvisioners in the files: say which, with --provisioner, of hello-world, all", 2},
 		"another name":          {[]string{provisioner, "--provisioner", "x"}, `there is no PavProvisioner "x" in the files, which have hello-world`, 2},

@@ -31,10 +31,12 @@ const (
 	staging      = "staging"
 	unstaging    = "unstaging"
 
-	nodeExpansion = "node-expansion"
+	nodeExpansion    = "node-expansion"
+	snapshotCreation = "snapshot-creation"
+	snapshotDeletion = "snapshot-deletion"
 )
 
-var phases = []string{validation, creation, expansion, modification, deletion, staging, nodeExpansion, unstaging}
+var phases = []string{validation, creation, expansion, modification, snapshotCreation, snapshotDeletion, deletion, staging, nodeExpansion, unstaging}
 
 // errNoAttributesClass is why a volume is not modified.
 var errNoAttributesClass = errors.New("no VolumeAttributesClass of the PavProvisioner was given")
@@ -102,6 +104,7 @@ func (o *options) render(ctx context.Context, p *pavv1.PavProvisioner, c *object
 	} else {
 		r.dynamic(ctx)
 	}
+	r.snapshots(ctx)
 	r.stage(ctx)
 	slices.SortStableFunc(r.result.Phases, func(a, b Phase) int {
 		return slices.Index(phases, a.Phase) - slices.Index(phases, b.Phase)
