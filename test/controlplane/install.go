@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
@@ -63,11 +65,22 @@ func (p *Plane) Install(ctx context.Context, objects []*unstructured.Unstructure
 		}
 	}
 	return wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
-		for _, list := range []client.ObjectList{&pavv1.PavProvisionerList{}, &pavv1.PavVolumeList{}, &pavv1.PavStageList{}} {
+		for _, list := range []client.ObjectList{&pavv1.PavProvisionerList{}, &pavv1.PavVolumeList{}, &pavv1.PavStageList{}, &pavv1.PavSnapshotList{}} {
 			if err := p.Admin.List(ctx, list); err != nil {
 				return false, nil //nolint:nilerr // not served yet
 			}
 		}
 		return true, nil
 	})
+}
+
+// InstallSnapshots installs the CRDs of snapshots, an add-on, which are beside the programs in the directory assets, and waits until
+// they are served.
+func (p *Plane) InstallSnapshots(assets string) error {
+	crds := filepath.Join(assets, "snapshot-crds")
+	_, err := envtest.InstallCRDs(p.Environment.Config, envtest.CRDInstallOptions{Paths: []string{crds}, ErrorIfPathMissing: true})
+	if err != nil {
+		return fmt.Errorf("installing the CRDs of snapshots, which bin/cluster has put into %s: %w", crds, err)
+	}
+	return nil
 }

@@ -74,6 +74,9 @@ func newCluster(ctx context.Context, assets string) (*cluster, error) {
 	if c.minor, err = minorVersion(plane.Environment.Config); err != nil {
 		return c, err
 	}
+	if err := plane.InstallSnapshots(assets); err != nil {
+		return c, err
+	}
 	// The webhook's failure policy is Fail, and the agents of most tests serve none.
 	if err := c.install(ctx, func(object *unstructured.Unstructured) bool { return object.GetKind() != controlplane.KindWebhook }); err != nil {
 		return c, err

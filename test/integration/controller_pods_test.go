@@ -75,15 +75,19 @@ var rights = map[string]func(*corev1.PodSpec){
 	},
 }
 
-// forge returns a pod of a volume's workflow as a thief of the controller agent's token would make it.
-func forge(volume *pavv1.PavVolume, kind string, change func(*corev1.PodSpec)) *corev1.Pod {
+// forge returns a pod of a workflow of a volume or snapshot as a thief of the controller agent's token would make it.
+func forge(owner client.Object, kind string, change func(*corev1.PodSpec)) *corev1.Pod {
+	ownerKind := "PavVolume"
+	if _, ok := owner.(*pavv1.PavSnapshot); ok {
+		ownerKind = "PavSnapshot"
+	}
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: workflow.DefaultNamespace, Name: workflow.Name(kind, string(volume.UID), "99"),
-			Labels:      map[string]string{pavv1.WorkflowLabel: kind, pavv1.ProvisionerLabel: volume.Spec.Provisioner},
+			Namespace: workflow.DefaultNamespace, Name: workflow.Name(kind, string(owner.GetUID()), "99"),
+			Labels:      map[string]string{pavv1.WorkflowLabel: kind},
 			Annotations: map[string]string{pavv1.AttemptAnnotation: "99"},
 			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: pavv1.GroupVersion.String(), Kind: "PavVolume", Name: volume.Name, UID: volume.UID, Controller: new(true),
+				APIVersion: pavv1.GroupVersion.String(), Kind: ownerKind, Name: owner.GetName(), UID: owner.GetUID(), Controller: new(true),
 			}},
 		},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "stolen", Image: "none"}}},
