@@ -113,7 +113,7 @@ func (f *Flusher) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 	}
 	problem := f.write(ctx, is)
 	if ctx.Err() != nil {
-		return ctrl.Result{}, nil // The next agent does it.
+		return ctrl.Result{}, nil //nolint:nilerr // The next agent does it.
 	}
 	err = f.answer(ctx, is, at, problem)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
