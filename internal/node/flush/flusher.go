@@ -74,10 +74,12 @@ func (f *Flusher) pending(of client.Object) bool {
 	return last.uid != of.GetUID() || at.After(last.to)
 }
 
-func (f *Flusher) remember(of *pavv1.PavStage) {
+// remember notes up to which request a PavStage has answered. Its status says so, unless the API server has an older
+// definition of PavStages.
+func (f *Flusher) remember(of *pavv1.PavStage, to time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.answered[of.Name] = answer{uid: of.UID, to: of.Status.SyncedTime.Time}
+	f.answered[of.Name] = answer{uid: of.UID, to: to}
 }
 
 func (f *Flusher) forget(name string) {
@@ -105,7 +107,7 @@ func (f *Flusher) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 		return ctrl.Result{}, nil
 	}
 	if synced := is.Status.SyncedTime; synced != nil && !at.After(synced.Time) {
-		f.remember(is)
+		f.remember(is, synced.Time)
 		return ctrl.Result{}, nil
 	}
 	if !f.available(is) {
@@ -154,6 +156,6 @@ func (f *Flusher) answer(ctx context.Context, is *pavv1.PavStage, to time.Time, 
 	if err := f.stager.SetSynced(ctx, is, &metav1.MicroTime{Time: to}, ""); err != nil {
 		return err
 	}
-	f.remember(is)
+	f.remember(is, to)
 	return nil
 }
