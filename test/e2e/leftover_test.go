@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -58,7 +59,8 @@ func namespacesAreGone(ctx context.Context) error {
 }
 
 func objectsLeft(ctx context.Context) error {
-	for _, list := range []client.ObjectList{&pavv1.PavProvisionerList{}, &pavv1.PavVolumeList{}, &pavv1.PavStageList{}, &corev1.PersistentVolumeList{}} {
+	for _, list := range []client.ObjectList{&pavv1.PavProvisionerList{}, &pavv1.PavVolumeList{}, &pavv1.PavStageList{}, &pavv1.PavSnapshotList{},
+		&snapshotv1.VolumeSnapshotContentList{}, &corev1.PersistentVolumeList{}} {
 		if err := kube.List(ctx, list); err != nil {
 			return err
 		}
@@ -90,6 +92,10 @@ func listLen(list client.ObjectList) int {
 	case *pavv1.PavVolumeList:
 		return len(l.Items)
 	case *pavv1.PavStageList:
+		return len(l.Items)
+	case *pavv1.PavSnapshotList:
+		return len(l.Items)
+	case *snapshotv1.VolumeSnapshotContentList:
 		return len(l.Items)
 	case *corev1.PersistentVolumeList:
 		return len(l.Items)

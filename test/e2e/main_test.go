@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -53,7 +54,7 @@ func run(m *testing.M) (int, error) {
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
 		return 1, err
 	}
-	if err := pavv1.AddToScheme(scheme); err != nil {
+	if err := errors.Join(pavv1.AddToScheme(scheme), snapshotv1.AddToScheme(scheme)); err != nil {
 		return 1, err
 	}
 	if kube, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
