@@ -78,7 +78,7 @@ const (
 
 var (
 	provisioner = Label{Name: "provisioner"}
-	workflows   = Label{Name: "workflow", Values: append(pavv1.WorkflowsOfVolumes(), pavv1.WorkflowStaging, pavv1.WorkflowNodeExpansion, pavv1.WorkflowUnstaging)}
+	workflows   = Label{Name: "workflow", Values: append(pavv1.WorkflowsOfController(), pavv1.WorkflowStaging, pavv1.WorkflowNodeExpansion, pavv1.WorkflowUnstaging)}
 	results     = Label{Name: "result", Values: []string{ResultOK, ResultError}}
 )
 
