@@ -34,7 +34,7 @@ func (a Attempt) Failure(kind string) *pavv1.WorkflowFailure {
 // that was stopped may have been about to break the promise, and one that named its storage has broken it.
 func IsInfeasible(pod *corev1.Pod) bool {
 	result, err := workflow.ResultOf(pod)
-	return err == nil && result != nil && result.Infeasible != nil && result.Handle == "" && !result.Ready && workflow.FailedByItself(pod)
+	return err == nil && result != nil && result.Infeasible != nil && result.Handle == "" && result.SnapshotHandle == "" && !result.Ready && workflow.FailedByItself(pod)
 }
 
 // failureOf returns the failure of a pod that wrote a text to /pav/error, as it is recorded.

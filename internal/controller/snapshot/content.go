@@ -34,10 +34,10 @@ func viewOf(o observation) view {
 	status := &o.record.Status
 	v := view{beingCreated: status.Pod != nil || status.Step == pavv1.SnapshotReverting}
 	switch c := meta.FindStatusCondition(status.Conditions, pavv1.SnapshotCreated); {
-	case status.Failure != nil:
-		v.failure = status.Failure.Message
 	case c != nil && slices.Contains(refusals, c.Reason):
 		v.failure = c.Message
+	case status.Failure != nil:
+		v.failure = status.Failure.Message
 	}
 	if o.pending() {
 		return v

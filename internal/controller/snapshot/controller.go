@@ -73,6 +73,7 @@ type Reconciler struct {
 	expectations reconcile.Expectations // of PavSnapshots
 	contents     reconcile.Expectations // of VolumeSnapshotContents
 	repeats      observability.Repeats
+	handles      reconcile.Reservations
 
 	mu      sync.Mutex
 	adopted bool // whether the queue has the pods of earlier agents
@@ -100,7 +101,8 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 		Watches(&pavv1.PavProvisioner{}, handler.EnqueueRequestsFromMapFunc(r.unsettled), builder.WithPredicates(reconcile.IgnoreCountUpdates)).
 		Watches(&pavv1.PavVolume{}, handler.EnqueueRequestsFromMapFunc(r.ofVolume)).
 		Watches(&pavv1.PavStage{}, handler.EnqueueRequestsFromMapFunc(r.ofStage)).
-		Watches(&pavv1.PavSnapshot{}, handler.EnqueueRequestsFromMapFunc(r.concerned), builder.WithPredicates(ends)).
+		Watches(&pavv1.PavSnapshot{}, handler.EnqueueRequestsFromMapFunc(r.concerned), builder.WithPredicates(storageChanges)).
+		Watches(&snapshotv1.VolumeSnapshotContent{}, handler.EnqueueRequestsFromMapFunc(r.concerned)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(ofPod)).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.podsOn), builder.WithPredicates(reconcile.OnNodeGone)).
 		WatchesRawSource(captureQueue).
@@ -212,13 +214,28 @@ func (r *Reconciler) pendingOf(ctx context.Context, volume string) []ctrl.Reques
 	return r.records(ctx, reconcile.SnapshotsByVolume, volume, func(s *pavv1.PavSnapshot) bool { return observation{record: s}.pending() })
 }
 
-// concerned maps a snapshot that is gone to those that wait for its handle.
+// storageChanges passes the ends of records, and updates that may free storage.
+var storageChanges = predicate.Funcs{
+	CreateFunc: func(event.CreateEvent) bool { return false },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*pavv1.PavSnapshot)
+		after, also := e.ObjectNew.(*pavv1.PavSnapshot)
+		return ok && also && (before.Status.Phase != after.Status.Phase || reconcile.StorageOfSnapshot(before) != reconcile.StorageOfSnapshot(after))
+	},
+}
+
+// concerned maps an object that has, or had, the handle of a snapshot to the records that are to be deleted and may wait for it.
 func (r *Reconciler) concerned(ctx context.Context, object client.Object) []ctrl.Request {
-	gone, ok := object.(*pavv1.PavSnapshot)
-	if !ok {
+	storage := ""
+	switch typed := object.(type) {
+	case *pavv1.PavSnapshot:
+		storage = reconcile.StorageOfSnapshot(typed)
+	case *snapshotv1.VolumeSnapshotContent:
+		storage = storageOfContent(typed)
+	}
+	if storage == "" {
 		return nil
 	}
-	storage := reconcile.StorageOfSnapshot(gone)
 	return r.records(ctx, reconcile.SnapshotsByStorage, reconcile.Bucket(storage), func(s *pavv1.PavSnapshot) bool {
 		return s.Status.Phase == pavv1.SnapshotDeleting && reconcile.StorageOfSnapshot(s) == storage
 	})
@@ -297,9 +314,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if r.expectations.IsOld(found.Name, found.ResourceVersion) {
 		return reconcile.Result(reconcile.ErrStale)
 	}
+	if found.Status.Handle != "" || found.Status.PlannedHandle != "" {
+		r.handles.Release(found.Name) // the index has the handle now
+	}
 	o, err := r.gather(ctx, found)
 	if err != nil {
 		return reconcile.Result(err)
+	}
+	if o.content == nil {
+		r.contents.Forget(found.Spec.ContentRef.Name)
+	} else if r.contents.IsOld(o.content.Name, o.content.ResourceVersion) {
+		return reconcile.Result(reconcile.ErrStale)
 	}
 	r.slots.Sync(owner(found), o.attempt())
 	if err := r.sweep(ctx, o); err != nil {
@@ -337,6 +362,7 @@ func (r *Reconciler) take(ctx context.Context, o observation, d rule.Decision) e
 // absent writes the record of a snapshot that is requested, and clears up after one that does not exist any more.
 func (r *Reconciler) absent(ctx context.Context, name string) error {
 	r.slots.Release(name)
+	r.handles.Release(name)
 	r.expectations.Forget(name)
 	pods, err := r.podsOf(ctx, name)
 	if err != nil {

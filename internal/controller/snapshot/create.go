@@ -1,7 +1,9 @@
 package snapshot
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -16,15 +18,20 @@ import (
 	"github.com/albertofaria/pav/internal/controller/rule"
 	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/podplan"
+	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // begin begins an attempt to create the snapshot, or to process one that is cut.
 func (r *Reconciler) begin(ctx context.Context, o observation, d rule.Decision) error {
-	if err := r.confirm(ctx, o, d.Step); err != nil {
+	o, err := r.confirmed(ctx, o, d.Step)
+	if err != nil {
 		return err
 	}
 	plan, err := r.plan(ctx, o)
+	if err == nil && o.pending() {
+		err = r.reserve(ctx, o, cmp.Or(plan.Handle, o.record.Name))
+	}
 	if err != nil {
 		return r.refuse(ctx, o, pavv1.WorkflowSnapshotCreation, r.beginning(o, nil), err)
 	}
@@ -36,6 +43,25 @@ func (r *Reconciler) begin(ctx context.Context, o observation, d rule.Decision) 
 	return r.intend(ctx, o, intent{
 		step: pavv1.SnapshotCreating, pod: plan.Pod, change: r.beginning(o, plan),
 	})
+}
+
+// errInUse is wrapped by errors about handles that other objects have.
+var errInUse = errors.New("already in use")
+
+// reserve reserves a handle for the snapshot, before a pod writes to the storage of that name. A handle that another object has is a
+// podplan.Error, and errInUse.
+func (r *Reconciler) reserve(ctx context.Context, o observation, handle string) error {
+	if r.handles.Reserve(reconcile.Storage(o.record.Spec.Provisioner, handle), o.record.Name) != o.record.Name {
+		return reconcile.ErrStale // the cache will show whose it is, or that it is free
+	}
+	others, err := r.holders(ctx, o.record, handle)
+	if err == nil && len(others) > 0 {
+		err = refuse("the snapshot handle %q is %w by %s", handle, errInUse, others[0])
+	}
+	if err != nil {
+		r.handles.Release(o.record.Name)
+	}
+	return err
 }
 
 // plan evaluates the definition of the snapshot.
@@ -69,6 +95,9 @@ func (r *Reconciler) beginning(o observation, plan *podplan.SnapshotPlan) change
 func (r *Reconciler) takeOver(ctx context.Context, o observation, _ rule.Decision) error {
 	return r.patchStatus(ctx, o.record, func(status *pavv1.PavSnapshotStatus) {
 		status.RecordUID, status.Handle = o.record.UID, o.existing()
+		if o.volume != nil {
+			status.AccessibleTopology = o.volume.Status.AccessibleTopology
+		}
 		setReady(o.record, status)
 		if shown := o.content.Status; shown != nil {
 			if shown.RestoreSize != nil {
@@ -99,14 +128,12 @@ func (r *Reconciler) recordCut(ctx context.Context, o observation, _ rule.Decisi
 	if err != nil {
 		return err
 	}
-	others, err := r.holders(ctx, o.record, outcome.Handle)
-	if err != nil {
-		return err
-	}
-	if len(others) > 0 {
-		failure := outputInvalid(pod, fmt.Errorf("the handle %q is already in use by %s", outcome.Handle, others[0]))
+	if err := r.reserve(ctx, o, outcome.Handle); errors.Is(err, errInUse) {
+		failure := outputInvalid(pod, err)
 		failure.Reason = pavv1.FailureHandleInUse
 		return r.failCreation(ctx, o, failure, nothing, false)
+	} else if err != nil {
+		return err
 	}
 	size := resource.NewQuantity(outcome.Size, resource.BinarySI)
 	if outcome.Size == 0 && o.pv != nil {

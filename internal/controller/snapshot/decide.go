@@ -138,10 +138,17 @@ var snapshotTable = table{
 	{Name: "the snapshot is being deleted", When: func(o observation) bool { return o.is(pavv1.SnapshotDeleting) }, Then: deletionTable.Decide},
 	{Name: "the snapshot is retained", When: func(o observation) bool { return o.is(pavv1.SnapshotRetained) }, Then: retainedTable.Decide},
 	{Name: "the snapshot is not wanted any more", When: observation.unwanted, Then: unwantedTable.Decide},
-	{Name: "the PavSnapshot of a snapshot in use is deleted", When: observation.deleting, Then: func(o observation) rule.Decision {
+	// It reads the volume, which could not change meanwhile.
+	{Name: "a pod of a snapshot whose VolumeSnapshotContent is gone is seen to its end", When: func(o observation) bool {
+		return o.contentGone() && o.pending() && o.record.Status.Pod != nil
+	}, Then: creationPodTable.Decide},
+	{Name: "the PavSnapshot of a snapshot in use is deleted", When: func(o observation) bool { return o.deleting() && o.is(pavv1.SnapshotReady) }, Then: func(o observation) rule.Decision {
 		return rule.Waiting(pavv1.SnapshotDeleted, "InUse", fmt.Sprintf("VolumeSnapshotContent %q still needs the snapshot: delete its VolumeSnapshot", o.record.Spec.ContentRef.Name), true)
 	}},
-	{Name: "the VolumeSnapshotContent is gone, and the VolumeSnapshot is not", When: observation.contentGone, Then: to(rule.Done)},
+	{Name: "the VolumeSnapshotContent is gone, and the VolumeSnapshot is not", When: observation.contentGone, Then: func(o observation) rule.Decision {
+		return rule.InDoubt(rule.Waiting(pavv1.SnapshotDeleted, "SnapshotExists", fmt.Sprintf("VolumeSnapshotContent %q is deleted, and its VolumeSnapshot %q is not: delete it",
+			o.record.Spec.ContentRef.Name, o.record.Spec.SnapshotRef.Namespace+"/"+o.record.Spec.SnapshotRef.Name), true))
+	}},
 	{Name: "the snapshot is not cut", When: observation.pending, Then: pendingTable.Decide},
 	{Name: "the snapshot is cut", When: func(o observation) bool { return o.is(pavv1.SnapshotCut) }, Then: cutTable.Decide},
 	{Name: "the snapshot is ready", When: rule.Always[observation], Then: to(rule.Done)},
@@ -159,8 +166,16 @@ var pendingTable = table{
 	{Name: "the volume is staged, and must not be", When: func(o observation) bool { return o.whileStaged() == pavv1.SnapshotWait && len(o.stagedOn()) > 0 }, Then: func(o observation) rule.Decision {
 		return rule.Waiting(pavv1.SnapshotCreated, "StillStaged", "waiting for the volume to be unstaged on "+nodes(o.stagedOn())+", as spec.snapshotCreation.whileStaged of the PavProvisioner is Wait", false)
 	}},
+	{Name: "many snapshots read the volume", When: func(o observation) bool {
+		return o.volume != nil && !o.holds() && len(o.volume.Status.Readers) >= mostReaders
+	}, Then: func(o observation) rule.Decision {
+		return rule.Waiting(pavv1.SnapshotCreated, "VolumeBusy", fmt.Sprintf("waiting for %d other snapshots of the volume", len(o.volume.Status.Readers)), false)
+	}},
 	{Name: "the snapshot is to be created", When: rule.Always[observation], Then: to(stepBegin)},
 }
+
+// mostReaders is how many snapshots of a volume are in the making at once: a tenant who makes many must not fill the PavVolume.
+const mostReaders = 16
 
 // creationPodTable is for a recorded creation pod of a snapshot that is not cut.
 var creationPodTable = table{

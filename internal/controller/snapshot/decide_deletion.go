@@ -24,6 +24,10 @@ var unwantedTable = table{
 	{Name: "a pod may have created the snapshot that is not wanted", When: func(o observation) bool { return o.pending() && o.record.Status.Pod != nil }, Then: to(stepRevert)},
 	{Name: "no snapshot was created", When: func(o observation) bool { return o.pending() && !o.exists() }, Then: releaseTable.Decide},
 	{Name: "the snapshot is to be retained", When: observation.retains, Then: to(stepRetain)},
+	// Its VolumeSnapshot cannot be known any more, nor whether another VolumeSnapshotContent is about to take its place.
+	{Name: "an administrator's VolumeSnapshotContent was removed", When: func(o observation) bool {
+		return o.record.Spec.SnapshotHandle != "" && o.content == nil && !o.deleting()
+	}, Then: to(stepRetain)},
 	{Name: "the snapshot is to be deleted", When: rule.Always[observation], Then: to(stepMarkDeleting)},
 }
 
@@ -57,6 +61,7 @@ var deletionPodTable = table{
 			o.record.Spec.Provisioner), true)
 	}},
 	{Name: "there is nothing to delete", When: func(o observation) bool { return o.record.Status.Pod == nil && !o.hasDeletionPod() }, Then: deleted},
+	{Name: "another object has what is to be reverted", When: func(o observation) bool { return o.reverting() && !o.attempt().HasBegun() && len(o.others) > 0 }, Then: to(stepReverted)},
 	{Name: "the next deletion pod is not due", When: func(o observation) bool { return o.record.Status.Pod == nil && deletionBackoff(o) > 0 }, Then: rule.Again(deletionBackoff)},
 	{Name: "a deletion pod is due", When: func(o observation) bool { return o.record.Status.Pod == nil }, Then: to(stepDelete)},
 	{Name: "the deletion pod waits for a slot", When: waitsForSlot, Then: func(o observation) rule.Decision {

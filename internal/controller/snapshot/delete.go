@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -73,7 +74,7 @@ func (r *Reconciler) told(ctx context.Context, o observation) (change, error) {
 	if planned := o.record.Status.PlannedHandle; planned != "" {
 		handle = planned
 	}
-	others, err := r.holders(ctx, o.record, handle)
+	others, err := r.holders(ctx, o.record, cmp.Or(handle, o.record.Name))
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +116,7 @@ func (r *Reconciler) markPhase(ctx context.Context, o observation, d rule.Decisi
 	return r.patchStatus(ctx, o.record, func(status *pavv1.PavSnapshotStatus) {
 		clearDeletion(status)
 		status.RecordUID = o.record.UID
-		if handle := o.existing(); handle != "" {
+		if handle := o.existing(); status.Handle == "" && handle != "" {
 			status.Handle = handle
 		}
 		if status.Phase = phase; phase == pavv1.SnapshotDeleting {
@@ -133,6 +134,9 @@ func clearDeletion(status *pavv1.PavSnapshotStatus) {
 // delete records a deletion pod, from the current definition.
 func (r *Reconciler) delete(ctx context.Context, o observation, d rule.Decision) error {
 	if err := r.confirm(ctx, o, d.Step); err != nil {
+		return err
+	}
+	if err := r.checkAlone(ctx, o.record); err != nil {
 		return err
 	}
 	step := pavv1.SnapshotDeletingStep

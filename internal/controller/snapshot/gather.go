@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -14,6 +15,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/attempt"
 	"github.com/albertofaria/pav/internal/controller/rule"
+	"github.com/albertofaria/pav/internal/protocol"
 	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/workflow"
 )
@@ -32,11 +34,14 @@ func (r *Reconciler) gather(ctx context.Context, record *pavv1.PavSnapshot) (obs
 		return o, err
 	}
 	var err error
-	if o.is(pavv1.SnapshotDeleting) {
-		o.others, err = r.holders(ctx, record, record.Status.Handle)
+	if o.is(pavv1.SnapshotDeleting) || o.reverting() {
+		o.others, err = r.holders(ctx, record, handleOf(record))
 	}
 	return o, err
 }
+
+// handleOf returns the handle by which the storage of a snapshot is deleted.
+func handleOf(record *pavv1.PavSnapshot) string { return cmp.Or(record.Status.Handle, record.Name) }
 
 // gatherObjects reads the objects that decide whether the snapshot is wanted and can be made.
 func (r *Reconciler) gatherObjects(ctx context.Context, reader client.Reader, o *observation) error {
@@ -48,7 +53,8 @@ func (r *Reconciler) gatherObjects(ctx context.Context, reader client.Reader, o 
 	if o.content, err = optional(ctx, reader, client.ObjectKey{Name: spec.ContentRef.Name}, &snapshotv1.VolumeSnapshotContent{}); err != nil {
 		return err
 	}
-	if o.content != nil && o.content.UID != spec.ContentRef.UID {
+	// The snapshot-controller writes it again, with another UID, if someone has removed it by force.
+	if o.content != nil && o.content.UID != spec.ContentRef.UID && protocol.SnapshotOf(o.content) != o.record.Name {
 		o.content = nil
 	}
 	if err := r.gatherSnapshot(ctx, reader, o); err != nil || spec.VolumeName == "" {
@@ -152,13 +158,19 @@ func (r *Reconciler) gatherStages(ctx context.Context, o *observation) error {
 // confirm decides again with the objects that the API server has, before a step that cannot be undone. If that gives another step, the
 // cache is behind, and the error is reconcile.ErrStale.
 func (r *Reconciler) confirm(ctx context.Context, o observation, next rule.Step) error {
+	_, err := r.confirmed(ctx, o, next)
+	return err
+}
+
+// confirmed is confirm, and returns the observation with the objects that the API server has.
+func (r *Reconciler) confirmed(ctx context.Context, o observation, next rule.Step) (observation, error) {
 	if err := r.gatherObjects(ctx, r.Live, &o); err != nil {
-		return err
+		return o, err
 	}
 	if decide(o).Step != next {
-		return reconcile.ErrStale
+		return o, reconcile.ErrStale
 	}
-	return nil
+	return o, nil
 }
 
 // whole returns the record with its copies of objects, which the cache does not keep. If the API server has another version of it, the
@@ -173,34 +185,6 @@ func (r *Reconciler) whole(ctx context.Context, record *pavv1.PavSnapshot) (*pav
 	}
 	live.SetManagedFields(nil)
 	return live, nil
-}
-
-// holders returns the other objects that have the handle of a snapshot, for messages.
-func (r *Reconciler) holders(ctx context.Context, record *pavv1.PavSnapshot, handle string) ([]string, error) {
-	if handle == "" {
-		return nil, nil
-	}
-	storage := reconcile.Storage(record.Spec.Provisioner, handle)
-	var others []string
-	records := &pavv1.PavSnapshotList{}
-	if err := r.Client.List(ctx, records, client.MatchingFields{reconcile.SnapshotsByStorage: reconcile.Bucket(storage)}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("looking up who has the snapshot handle %q: %w", handle, err)
-	}
-	for i := range records.Items {
-		if other := &records.Items[i]; other.Name != record.Name && reconcile.StorageOfSnapshot(other) == storage {
-			others = append(others, fmt.Sprintf("PavSnapshot %q", other.Name))
-		}
-	}
-	contents := &snapshotv1.VolumeSnapshotContentList{}
-	if err := r.Client.List(ctx, contents, client.MatchingFields{contentsByStorage: reconcile.Bucket(storage)}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("looking up who has the snapshot handle %q: %w", handle, err)
-	}
-	for i := range contents.Items {
-		if other := &contents.Items[i]; other.UID != record.Spec.ContentRef.UID && storageOfContent(other) == storage {
-			others = append(others, fmt.Sprintf("VolumeSnapshotContent %q", other.Name))
-		}
-	}
-	return others, nil
 }
 
 // optional returns the object of the key, or nil if there is none.

@@ -90,21 +90,19 @@ func (r *Reconciler) preparePod(ctx context.Context, o observation, d rule.Decis
 	if err := r.checkNotCreated(ctx, o); err != nil {
 		return nil, err
 	}
-	if err := r.confirm(ctx, o, d.Step); err != nil {
+	o, err := r.confirmed(ctx, o, d.Step)
+	if err != nil {
 		return nil, err
 	}
 	step, kind := o.record.Status.Step, workflows[o.record.Status.Step]
 	var rendered map[string]any
-	var err error
 	if kind == pavv1.WorkflowSnapshotCreation {
-		if o.pending() && !o.holdsFor() {
-			return nil, r.dropPod(ctx, o, d) // someone has removed it from the readers of the volume
+		if drop, err := r.isUnready(ctx, o); err != nil || drop {
+			return nil, errors.Join(err, r.dropIf(ctx, o, d, drop))
 		}
 		var plan *podplan.SnapshotPlan
 		if plan, err = r.plan(ctx, o); err == nil {
-			if rendered = plan.Pod; o.pending() && plan.Handle != o.record.Status.PlannedHandle {
-				return nil, r.dropPod(ctx, o, d) // the next attempt records the handle
-			}
+			rendered, err = plan.Pod, checkHandle(o.record, plan)
 		}
 	} else if rendered, err = r.requestOf(o).Delete(ctx, o.provisioner.Spec.SnapshotDeletion, o.record.Status.Handle); err == nil && rendered == nil {
 		return nil, r.finish(ctx, o)
@@ -120,9 +118,55 @@ func (r *Reconciler) preparePod(ctx context.Context, o observation, d rule.Decis
 	return pod, nil
 }
 
+// checkHandle checks that the definition still has the handle that is recorded: one that differs at each evaluation names no snapshot.
+func checkHandle(record *pavv1.PavSnapshot, plan *podplan.SnapshotPlan) error {
+	if record.Status.Handle != "" || plan.Handle == record.Status.PlannedHandle {
+		return nil
+	}
+	return refuse("spec.snapshotCreation.handle: is %q now, and was %q when the attempt began", plan.Handle, record.Status.PlannedHandle)
+}
+
+// isUnready reports whether the recorded creation pod cannot run as it was recorded: someone has removed the snapshot from the readers of
+// its volume, or the definition asks for something else of the nodes now.
+func (r *Reconciler) isUnready(ctx context.Context, o observation) (bool, error) {
+	if !o.pending() {
+		return false, nil
+	}
+	if !o.holdsFor() || o.whileStaged() == pavv1.SnapshotSync && o.record.Status.SyncRequestTime == nil {
+		return true, nil
+	}
+	if o.whileStaged() != pavv1.SnapshotSync {
+		return false, nil
+	}
+	// A node may have staged the volume before the request although the cache does not show it yet.
+	stages, err := r.liveStages(ctx, o)
+	if err != nil {
+		return false, err
+	}
+	for i := range stages {
+		if _, known := o.nodes[stages[i].Spec.NodeName]; !known {
+			return false, reconcile.ErrStale
+		}
+	}
+	if o.stages = stages; len(o.unsynced()) > 0 {
+		return false, reconcile.ErrStale
+	}
+	return false, nil
+}
+
+func (r *Reconciler) dropIf(ctx context.Context, o observation, d rule.Decision, drop bool) error {
+	if !drop {
+		return nil
+	}
+	return r.dropPod(ctx, o, d)
+}
+
 // start creates a recorded pod that has a slot, and records its UID.
 func (r *Reconciler) start(ctx context.Context, o observation, pod *corev1.Pod) error {
 	err := r.Runner.CheckNamespace(ctx, pod.Namespace)
+	if err == nil && workflows[o.record.Status.Step] == pavv1.WorkflowSnapshotDeletion {
+		err = r.checkAlone(ctx, o.record)
+	}
 	if err == nil {
 		err = r.Runner.Create(ctx, pod)
 	}

@@ -48,25 +48,23 @@ func (r *Reconciler) enter(ctx context.Context, o observation) error {
 	if o.whileStaged() != pavv1.SnapshotWait {
 		return nil
 	}
-	staged, err := r.isStaged(ctx, o)
-	if err != nil {
+	if o.stages, err = r.liveStages(ctx, o); err != nil {
 		return err
 	}
-	if staged {
+	if len(o.stagedOn()) > 0 {
 		return reconcile.ErrStale // the cache will show it, and the next decision is to wait
 	}
 	return nil
 }
 
-// isStaged asks the API server whether the volume is staged.
-func (r *Reconciler) isStaged(ctx context.Context, o observation) (bool, error) {
+// liveStages asks the API server where the volume is staged.
+func (r *Reconciler) liveStages(ctx context.Context, o observation) ([]pavv1.PavStage, error) {
 	stages := &pavv1.PavStageList{}
 	labels := client.MatchingLabels{pavv1.ProvisionerLabel: o.record.Spec.Provisioner, pavv1.VolumeLabel: workflow.Hash(o.record.Spec.VolumeName)}
 	if err := r.Live.List(ctx, stages, labels); err != nil {
-		return false, fmt.Errorf("asking where volume %q is staged: %w", o.record.Spec.VolumeName, err)
+		return nil, fmt.Errorf("asking where volume %q is staged: %w", o.record.Spec.VolumeName, err)
 	}
-	o.stages = stages.Items
-	return len(o.stagedOn()) > 0, nil
+	return stages.Items, nil
 }
 
 // leave removes the snapshot from the readers of its volume.

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -44,6 +45,11 @@ func setCondition(record *pavv1.PavSnapshot, status *pavv1.PavSnapshotStatus, ki
 
 // wait reports what the snapshot waits for, once for each cause.
 func (r *Reconciler) wait(ctx context.Context, o observation, d rule.Decision) error {
+	if d.Doubted && !ledger.Has(o.record, d) {
+		if err := r.confirm(ctx, o, d.Step); err != nil {
+			return err
+		}
+	}
 	if ledger.Has(o.record, d) {
 		if !d.Repeat {
 			return nil
@@ -124,6 +130,9 @@ func (r *Reconciler) refuse(ctx context.Context, o observation, kind string, beg
 		return err
 	}
 	failure := workflow.FailureWithoutPod(kind, err)
+	if errors.Is(err, errInUse) {
+		failure.Reason = pavv1.FailureHandleInUse
+	}
 	if kind == pavv1.WorkflowSnapshotDeletion {
 		return r.failDeletion(ctx, o, failure, begin)
 	}
@@ -153,6 +162,7 @@ func (r *Reconciler) failCreation(ctx context.Context, o observation, failure *p
 		return err
 	}
 	r.slots.Release(o.record.Name)
+	r.handles.Release(o.record.Name)
 	next := fmt.Sprintf("attempt %d follows in %s", o.record.Status.Attempt+1, workflow.DelayAfter(failure, int(o.record.Status.Attempt)))
 	if o.record.Status.Step == pavv1.SnapshotReverting {
 		next = "the creation is reverted first"

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -42,8 +43,7 @@ func (r *Reconciler) request(ctx context.Context, name string) error {
 	if err != nil || live == nil || live.UID != content.UID || protocol.SnapshotOf(live) != name {
 		return err
 	}
-	handle := live.Status != nil && live.Status.SnapshotHandle != nil || live.Spec.Source.SnapshotHandle != nil
-	if live.DeletionTimestamp != nil && (!handle || !controllerutil.ContainsFinalizer(live, protocol.SnapshotContentFinalizer)) {
+	if live.DeletionTimestamp != nil && (!exists(live) || !controllerutil.ContainsFinalizer(live, protocol.SnapshotContentFinalizer)) {
 		return r.releaseUnknown(ctx, live)
 	}
 	record, err := r.newRecord(ctx, name, live)
@@ -58,6 +58,11 @@ func (r *Reconciler) request(ctx context.Context, name string) error {
 	}
 	ctrl.LoggerFrom(ctx).Info("recorded a request for a snapshot", "volumeSnapshotContent", live.Name)
 	return nil
+}
+
+// exists reports whether a VolumeSnapshotContent has the handle of a snapshot.
+func exists(content *snapshotv1.VolumeSnapshotContent) bool {
+	return content.Spec.Source.SnapshotHandle != nil || content.Status != nil && content.Status.SnapshotHandle != nil
 }
 
 // contentOf returns the VolumeSnapshotContent of the record of a name, or nil.
@@ -145,13 +150,17 @@ func (r *Reconciler) newRecord(ctx context.Context, name string, content *snapsh
 	if content.Spec.Source.VolumeHandle == nil {
 		return record, nil
 	}
-	return record, r.addVolume(ctx, *content.Spec.Source.VolumeHandle, record)
+	// A snapshot that exists may outlive its volume.
+	if err := r.addVolume(ctx, *content.Spec.Source.VolumeHandle, content.CreationTimestamp, record); err != nil && !(podplan.IsRefusal(err) && exists(content)) {
+		return nil, err
+	}
+	return record, nil
 }
 
 // addClass adds the VolumeSnapshotClass to a record. Without one, only snapshots that exist can be used, and a class that is gone does
 // not keep them from being deleted.
 func (r *Reconciler) addClass(ctx context.Context, content *snapshotv1.VolumeSnapshotContent, record *pavv1.PavSnapshot) error {
-	exists := content.Spec.Source.SnapshotHandle != nil || content.Status != nil && content.Status.SnapshotHandle != nil
+	exists := exists(content)
 	name := content.Spec.VolumeSnapshotClassName
 	if name == nil {
 		if exists {
@@ -176,12 +185,16 @@ func (r *Reconciler) addClass(ctx context.Context, content *snapshotv1.VolumeSna
 	return err
 }
 
-// addVolume adds the volume of a handle, and its claim.
-func (r *Reconciler) addVolume(ctx context.Context, handle string, record *pavv1.PavSnapshot) error {
+// addVolume adds the volume of a handle, and its claim. Requested is when the snapshot was requested.
+func (r *Reconciler) addVolume(ctx context.Context, handle string, requested metav1.Time, record *pavv1.PavSnapshot) error {
 	record.Spec.VolumeHandle = handle
 	pv, err := reconcile.VolumeOfHandle(ctx, r.Client, record.Spec.Provisioner, handle)
 	if err != nil {
 		return err
+	}
+	const soon = 10 * time.Second
+	if pv == nil && r.Now().Sub(requested.Time).Abs() < soon {
+		return &reconcile.Later{After: time.Second} // the cache may be behind
 	}
 	if pv == nil {
 		return refuse("no PersistentVolume of the driver %q has the handle %q", record.Spec.Provisioner, handle)

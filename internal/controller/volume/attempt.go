@@ -224,7 +224,7 @@ var errInUse = errors.New("already in use")
 // use is a podplan.Error, and errInUse. Its text begins with the source of the handle.
 func (r *Reconciler) reserve(ctx context.Context, o observation, source, handle string) error {
 	volume := o.volume
-	if r.handles.reserve(reconcile.Storage(volume.Spec.Provisioner, handle), volume.Name) != volume.Name {
+	if r.handles.Reserve(reconcile.Storage(volume.Spec.Provisioner, handle), volume.Name) != volume.Name {
 		return reconcile.ErrStale // the cache will show whose it is, or that it is free
 	}
 	holders, err := reconcile.Holders(ctx, r.Client, o.storage(handle))
@@ -234,7 +234,7 @@ func (r *Reconciler) reserve(ctx context.Context, o observation, source, handle 
 		}
 	}
 	if err != nil {
-		r.handles.release(volume.Name)
+		r.handles.Release(volume.Name)
 	}
 	return err
 }

@@ -90,7 +90,7 @@ func (r *Reconciler) recordConflict(ctx context.Context, o observation, _ decisi
 	text := conflictText(o.volume.Spec.Provisioner, handle, others[0])
 	failure := o.unreverted(pavv1.FailureHandleInUse, text)
 	failure.Time = metav1.NewTime(r.Now()) // there is no further attempt before the other object is gone
-	r.handles.release(o.volume.Name)
+	r.handles.Release(o.volume.Name)
 	if err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 		clearMade(status)
 		status.Failure = failure

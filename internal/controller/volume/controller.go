@@ -69,7 +69,7 @@ type Reconciler struct {
 	Now func() time.Time
 
 	slots        *attempt.Slots
-	handles      handleReservations
+	handles      reconcile.Reservations
 	holders      *reconcile.LiveReads
 	finders      finders
 	expectations reconcile.Expectations
@@ -280,7 +280,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return reconcile.Result(reconcile.ErrStale)
 	}
 	if plan := volume.Status.Plan; volume.Status.Handle != "" || plan != nil && plan.Handle != "" {
-		r.handles.release(request.Name) // the index has the handle now
+		r.handles.Release(request.Name) // the index has the handle now
 	}
 	o, err := r.gather(ctx, volume)
 	if err != nil {
@@ -318,7 +318,7 @@ func (r *Reconciler) take(ctx context.Context, o observation, d decision) error 
 
 // gone clears up after a PavVolume that does not exist any more.
 func (r *Reconciler) gone(ctx context.Context, volume string) error {
-	r.handles.release(volume)
+	r.handles.Release(volume)
 	r.finders.forget(volume)
 	r.slots.Release(volume)
 	r.expectations.Forget(volume)

@@ -155,6 +155,9 @@ func decide(o observation) decision {
 		return decision{Step: stepDropReaders, Rule: "a reader does not exist any more"}
 	}
 	d := decideRead(o, volumeTable.Decide(o))
+	if d.Step == stepDone && o.saysThatItIsRead() {
+		return decision{Step: stepDropReaders, Rule: "what waited for readers is not wanted any more"}
+	}
 	if pod := o.unrecordedPod(); pod != nil && afterAllPods(d.Step) {
 		d = waitForUnrecorded(o, pod)
 		d.Rule = "a pod that is not recorded has not ended"

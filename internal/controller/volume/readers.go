@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -90,12 +91,17 @@ func decideRead(o observation, d decision) decision {
 	return d
 }
 
+// saysThatItIsRead reports whether a condition says that a change waits for readers.
+func (o observation) saysThatItIsRead() bool {
+	return slices.ContainsFunc(o.volume.Status.Conditions, func(c metav1.Condition) bool { return c.Reason == pavv1.ReasonBeingRead })
+}
+
 // conditionsOfChanges are the conditions that report steps which change a volume.
 var conditionsOfChanges = map[step]string{
 	stepExpand: pavv1.VolumeExpanded, stepModify: pavv1.VolumeModified, stepDelete: pavv1.VolumeDeleted, stepMarkDeleted: pavv1.VolumeDeleted,
 }
 
-// dropReaders removes readers from the record that do not exist any more.
+// dropReaders removes readers from the record that do not exist any more, and that something waits for readers.
 func (r *Reconciler) dropReaders(ctx context.Context, o observation, _ decision) error {
 	for _, reader := range o.formerReaders {
 		reads, err := r.reads(ctx, r.Live, o.volume, reader)
@@ -109,6 +115,9 @@ func (r *Reconciler) dropReaders(ctx context.Context, o observation, _ decision)
 	return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 		status.Readers = slices.DeleteFunc(slices.Clone(status.Readers), func(reader pavv1.VolumeReader) bool {
 			return slices.Contains(o.formerReaders, reader)
+		})
+		status.Conditions = slices.DeleteFunc(slices.Clone(status.Conditions), func(c metav1.Condition) bool {
+			return c.Reason == pavv1.ReasonBeingRead
 		})
 	})
 }

@@ -180,7 +180,7 @@ var phases = map[string]string{
 // failProvisioning records that an attempt to provision, which begin may have begun, has failed, and whether the creation
 // has to be reverted.
 func (r *Reconciler) failProvisioning(ctx context.Context, o observation, failure *pavv1.WorkflowFailure, begin change, revert bool) error {
-	r.handles.release(o.volume.Name)
+	r.handles.Release(o.volume.Name)
 	failure.Message = observability.Clip(failure.Message, observability.MaxCondition)
 	text := failure.Message
 	if failure.PodName != "" {

@@ -1,0 +1,94 @@
+package snapshot
+
+import (
+	"context"
+	"fmt"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/protocol"
+	"github.com/albertofaria/pav/internal/reconcile"
+)
+
+// found collects the other objects that have the handle of a snapshot, for messages.
+type found struct {
+	record  *pavv1.PavSnapshot
+	storage string
+	others  []string
+
+	// first are the records that go before this one: of those that are to be deleted with one handle, the first by name.
+	later map[string]bool
+}
+
+func newFound(record *pavv1.PavSnapshot, handle string) *found {
+	return &found{record: record, storage: reconcile.Storage(record.Spec.Provisioner, handle), later: map[string]bool{}}
+}
+
+// addRecords adds PavSnapshots. They must be added before VolumeSnapshotContents.
+func (f *found) addRecords(records *pavv1.PavSnapshotList) {
+	for i := range records.Items {
+		other := &records.Items[i]
+		if other.Name == f.record.Name || reconcile.StorageOfSnapshot(other) != f.storage {
+			continue
+		}
+		// Two that are to be deleted must not wait for each other.
+		if f.record.Status.Phase == pavv1.SnapshotDeleting && other.Status.Phase == pavv1.SnapshotDeleting && other.Name > f.record.Name {
+			f.later[other.Name] = true
+			continue
+		}
+		f.others = append(f.others, fmt.Sprintf("PavSnapshot %q", other.Name))
+	}
+}
+
+// addContents adds VolumeSnapshotContents. One that only waits for something else than PaV has no use for the snapshot.
+func (f *found) addContents(contents *snapshotv1.VolumeSnapshotContentList) {
+	for i := range contents.Items {
+		other := &contents.Items[i]
+		if storageOfContent(other) != f.storage || other.UID == f.record.Spec.ContentRef.UID {
+			continue
+		}
+		ends := other.DeletionTimestamp != nil && !controllerutil.ContainsFinalizer(other, protocol.SnapshotContentFinalizer)
+		if name := protocol.SnapshotOf(other); ends || name == f.record.Name || f.later[name] {
+			continue
+		}
+		f.others = append(f.others, fmt.Sprintf("VolumeSnapshotContent %q", other.Name))
+	}
+}
+
+// holders returns the other objects that have the handle of a snapshot, according to the cache.
+func (r *Reconciler) holders(ctx context.Context, record *pavv1.PavSnapshot, handle string) ([]string, error) {
+	f := newFound(record, handle)
+	records, contents := &pavv1.PavSnapshotList{}, &snapshotv1.VolumeSnapshotContentList{}
+	if err := r.Client.List(ctx, records, client.MatchingFields{reconcile.SnapshotsByStorage: reconcile.Bucket(f.storage)}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("looking up who has the snapshot handle %q: %w", handle, err)
+	}
+	if err := r.Client.List(ctx, contents, client.MatchingFields{contentsByStorage: reconcile.Bucket(f.storage)}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("looking up who has the snapshot handle %q: %w", handle, err)
+	}
+	f.addRecords(records)
+	f.addContents(contents)
+	return f.others, nil
+}
+
+// checkAlone asks the API server whether no other object has the snapshot that is about to be deleted. If one has, the cache is behind,
+// and the error is reconcile.ErrStale. The API server has no index by handle, so each answer reads all snapshots of the provisioner, and
+// all VolumeSnapshotContents, in pages.
+func (r *Reconciler) checkAlone(ctx context.Context, record *pavv1.PavSnapshot) error {
+	f := newFound(record, handleOf(record))
+	again := func() { *f = *newFound(record, handleOf(record)) }
+	ofProvisioner := []client.ListOption{client.MatchingLabels{pavv1.ProvisionerLabel: record.Spec.Provisioner}}
+	if err := reconcile.Pages(ctx, r.Live, &pavv1.PavSnapshotList{}, ofProvisioner, again, f.addRecords); err != nil {
+		return fmt.Errorf("asking who has the snapshot handle %q: %w", handleOf(record), err)
+	}
+	known := *f
+	if err := reconcile.Pages(ctx, r.Live, &snapshotv1.VolumeSnapshotContentList{}, nil, func() { *f = known }, f.addContents); err != nil {
+		return fmt.Errorf("asking who has the snapshot handle %q: %w", handleOf(record), err)
+	}
+	if len(f.others) > 0 {
+		return reconcile.ErrStale
+	}
+	return nil
+}
