@@ -209,7 +209,7 @@ func TestExpansion_WithAnAgentThatIsStoppedAfterEachWrite(t *testing.T) {
 	c := start(t)
 	for name, failures := range map[string]int{"all succeed": 0, "the first expansion fails": 1} {
 		t.Run(name, func(t *testing.T) {
-			stopAfterEachWrite(t, c, func(t *testing.T) {
+			stopAfterEachWrite(t, c, 3, func(t *testing.T) {
 				t.Helper()
 				h := runFakeKubelets(t, c, func(kind string, number int) int32 {
 					if kind == pavv1.WorkflowExpansion && number <= failures {

@@ -198,7 +198,7 @@ func TestModification_WithAnAgentThatIsStoppedAfterEachWrite(t *testing.T) {
 	attributesClass(t, c, "crash-modified", "fast", "iops", "9")
 	for name, failures := range map[string]int{"all succeed": 0, "the first modification fails": 1} {
 		t.Run(name, func(t *testing.T) {
-			stopAfterEachWrite(t, c, func(t *testing.T) {
+			stopAfterEachWrite(t, c, 3, func(t *testing.T) {
 				t.Helper()
 				h := runFakeKubelets(t, c, func(kind string, number int) int32 {
 					if kind == pavv1.WorkflowModification && number <= failures {
