@@ -321,11 +321,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return reconcile.Result(err)
 	}
-	if o.content == nil {
-		r.contents.Forget(found.Spec.ContentRef.Name)
-	} else if r.contents.IsOld(o.content.Name, o.content.ResourceVersion) {
-		return reconcile.Result(reconcile.ErrStale)
-	}
 	r.slots.Sync(owner(found), o.attempt())
 	if err := r.sweep(ctx, o); err != nil {
 		return reconcile.Result(err)

@@ -27,6 +27,9 @@ func (r *Reconciler) gather(ctx context.Context, record *pavv1.PavSnapshot) (obs
 	if err := r.gatherObjects(ctx, r.Client, &o); err != nil {
 		return o, err
 	}
+	if r.isContentOld(o) {
+		return o, reconcile.ErrStale
+	}
 	if err := r.gatherPods(ctx, &o); err != nil {
 		return o, err
 	}
@@ -42,6 +45,15 @@ func (r *Reconciler) gather(ctx context.Context, record *pavv1.PavSnapshot) (obs
 
 // handleOf returns the handle by which the storage of a snapshot is deleted.
 func handleOf(record *pavv1.PavSnapshot) string { return cmp.Or(record.Status.Handle, record.Name) }
+
+// isContentOld reports whether the cache shows a VolumeSnapshotContent that this agent has written since.
+func (r *Reconciler) isContentOld(o observation) bool {
+	if o.content == nil {
+		r.contents.Forget(o.record.Spec.ContentRef.Name)
+		return false
+	}
+	return r.contents.IsOld(o.content.Name, o.content.ResourceVersion)
+}
 
 // gatherObjects reads the objects that decide whether the snapshot is wanted and can be made.
 func (r *Reconciler) gatherObjects(ctx context.Context, reader client.Reader, o *observation) error {

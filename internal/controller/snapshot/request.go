@@ -31,9 +31,14 @@ const mostObject = pavv1.MaxClaimCopy
 // storage before the record exists.
 func (r *Reconciler) request(ctx context.Context, name string) error {
 	content, err := r.contentOf(ctx, name)
-	if err != nil || content == nil {
+	if err != nil {
 		return err
 	}
+	if content == nil {
+		r.repeats.Forget(name)
+		return nil
+	}
+	defer r.contents.Forget(content.Name) // it is read from the API server as long as there is no record
 	provisioner, err := optional(ctx, r.Client, client.ObjectKey{Name: content.Spec.Driver}, &pavv1.PavProvisioner{})
 	if err != nil || provisioner == nil {
 		return err // another driver's
