@@ -21,6 +21,7 @@ var policyNames = []string{
 	"pav-stages-of-own-node", "pav-volume-labels", "pav-admitted-stages", "pav-pods-of-own-node", "pav-controller-pods", "pav-keys-on-pods",
 	"pav-controller-claims", "pav-controller-claim-statuses", "pav-volumes-to-be-deleted", "pav-controller-provisioners", "pav-controller-stages",
 	"pav-controller-persistent-volumes", "pav-controller-drivers", "pav-controller-budgets", "pav-controller-webhooks",
+	"pav-controller-snapshot-contents", "pav-snapshots-to-be-deleted",
 	"pav-open-namespaces", "pav-access-to-workflow-pods", "pav-inline-volumes",
 }
 
