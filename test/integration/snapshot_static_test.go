@@ -55,6 +55,30 @@ func TestSnapshot_OfAnAdministrator(t *testing.T) {
 	s.wantGone(t)
 }
 
+// A snapshot whose record was lost is recorded again, and deleted, also if its volume is gone by now.
+func TestSnapshot_WhoseRecordIsLost_OutlivesItsVolume(t *testing.T) {
+	c := start(t)
+	run(t, c)
+	driver(t, c, "outlived", snapshottable)
+	snapshotClass(t, c, "outlived", "outlived")
+	pv := &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{
+		ClaimRef:               &corev1.ObjectReference{Name: "none"},
+		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "outlived", VolumeHandle: "none"}},
+	}}
+	s := requestSnapshot(t, c, pv, "outlived", "monday")
+	s.wantSays(t, `failed: no PersistentVolume of the driver "outlived" has the handle "none".`)
+	mustPatchStatus(t, c, s.content, func(content *snapshotv1.VolumeSnapshotContent) {
+		content.Status = &snapshotv1.VolumeSnapshotContentStatus{SnapshotHandle: new("made before"), ReadyToUse: new(true), RestoreSize: new(int64(1))}
+	})
+	exists(t, c, s.record, "is ready", func(r *pavv1.PavSnapshot) bool {
+		return r.Status.Phase == pavv1.SnapshotReady && r.Status.Handle == "made before"
+	})
+	s.wantSays(t, "made before, 1, ready.")
+	s.delete(t)
+	end(t, c, s.deletion(t, 1, "made before"), workflow.Result{}, 0)
+	s.wantGone(t)
+}
+
 // The storage of a snapshot that is retained stays, and belongs to the administrator when the VolumeSnapshotContent is deleted, who
 // may change their mind.
 func TestSnapshot_Retained(t *testing.T) {

@@ -165,10 +165,9 @@ func (r *Reconciler) newRecord(ctx context.Context, name string, content *snapsh
 // addClass adds the VolumeSnapshotClass to a record. Without one, only snapshots that exist can be used, and a class that is gone does
 // not keep them from being deleted.
 func (r *Reconciler) addClass(ctx context.Context, content *snapshotv1.VolumeSnapshotContent, record *pavv1.PavSnapshot) error {
-	exists := exists(content)
-	name := content.Spec.VolumeSnapshotClassName
+	has, name := exists(content), content.Spec.VolumeSnapshotClassName
 	if name == nil {
-		if exists {
+		if has {
 			return nil
 		}
 		return refuse("VolumeSnapshotContent %q names no VolumeSnapshotClass", content.Name)
@@ -178,12 +177,12 @@ func (r *Reconciler) addClass(ctx context.Context, content *snapshotv1.VolumeSna
 		return err
 	}
 	if class == nil {
-		if exists {
+		if has {
 			return nil
 		}
 		return refuse("VolumeSnapshotClass %q does not exist: create it", *name)
 	}
-	if err := podplan.CheckSnapshotClass(content.Spec.Driver, class); err != nil && !exists {
+	if err := podplan.CheckSnapshotClass(content.Spec.Driver, class); err != nil && !has {
 		return err
 	}
 	record.Spec.Objects.SnapshotClass, err = r.copyOf(ctx, snapshotKind("VolumeSnapshotClass"), client.ObjectKey{Name: *name})
