@@ -129,3 +129,26 @@ func TestSnapshot_Cut_IsDeletedBeforeItsPodCompletes(t *testing.T) {
 	s.wantGone(t)
 	noPodIsLeft(t, c)
 }
+
+// A pod that says it has cut the snapshot, but not which one, is stopped before what it has made is deleted.
+func TestSnapshot_Cut_WithoutAValidHandle_IsReverted(t *testing.T) {
+	c := start(t)
+	run(t, c)
+	_, pv, _ := snappedVolume(t, c, "cut-in-vain")
+	s := requestSnapshot(t, c, pv, "cut-in-vain", "monday")
+	pod := s.creation(t, 1, "none")
+	startPod(t, c, pod)
+	tell(t, c, pod, workflow.Result{Ready: true, SnapshotHandle: "two\nlines"})
+	s.wantSays(t, "creating: yes, failed: ")
+	exists(t, c, pod, "is stopped", func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil })
+	if s.record.Status.Pods != 1 {
+		t.Errorf("there are %d pods already", s.record.Status.Pods)
+	}
+	endRunning(t, c, pod, 143)
+	removeNow(t, c, pod)
+	revert := s.deletion(t, 2, "none")
+	s.delete(t)
+	end(t, c, revert, workflow.Result{}, 0)
+	s.wantGone(t)
+	noPodIsLeft(t, c)
+}

@@ -260,7 +260,9 @@ func (r *Reconciler) sweep(ctx context.Context, o observation) error {
 		}
 		failure := *failureOf(status, pod.Labels[pavv1.WorkflowLabel])
 		replaced := failure != nil && status.Pod != nil && workflows[status.Step] == failure.Workflow
-		if err := attempt.Release(ctx, r.Runner, pod, attempt.IsKept(pod, failure, replaced)); err != nil {
+		// A pod may fail while it runs: it has created /pav/ready, and what it tells is invalid.
+		keep := attempt.IsKept(pod, failure, replaced) && workflow.Judge(pod).IsOver()
+		if err := attempt.Release(ctx, r.Runner, pod, keep); err != nil {
 			return err
 		}
 	}
