@@ -18,7 +18,8 @@ type SnapshotCreation struct {
 
 	// podTemplate is the PodTemplateSpec of the snapshot creation pod, which runs to completion. If it creates /pav/ready, the
 	// snapshot is cut: the volume may change from then on, and the snapshot can be used when the pod has completed. It may write
-	// the size of a volume that can be made from the snapshot to /pav/snapshotSize. Required.
+	// the least capacity of a volume that can be made from the snapshot to /pav/snapshotSize; default: the capacity of the volume.
+	// Required.
 	// +optional
 	PodTemplate *Template `json:"podTemplate,omitempty"`
 
@@ -42,7 +43,8 @@ const (
 	// SnapshotAllow means that the pod runs at once: the storage makes snapshots that are consistent by themselves.
 	SnapshotAllow SnapshotWhileStaged = "Allow"
 
-	// SnapshotSync means that all nodes that have the volume staged first write to the storage what they have in memory.
+	// SnapshotSync means that all nodes that have the volume staged first write to the storage what the kernel has in memory of it.
+	// What a FUSE daemon has in its own memory is the daemon's.
 	SnapshotSync SnapshotWhileStaged = "Sync"
 
 	// SnapshotWait means that the pod runs while no node has the volume staged, and that no node stages it until the snapshot is
