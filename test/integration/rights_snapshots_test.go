@@ -114,13 +114,15 @@ func TestSnapshotsToBeDeleted_AreNotForgotten(t *testing.T) {
 func TestControllerPods_OfSnapshots_HaveTheRightsThatTheDefinitionPlans(t *testing.T) {
 	c := start(t)
 	t.Cleanup(func() { checkNothingLeft(t, c) })
+	record := snapshotRecord(t, c, "snapshot-judged", "snapshots", pavv1.SnapshotPolicyRetain)
+	// Or else the agent deletes it, as nobody wants the snapshot.
+	mustPatchStatus(t, c, record, func(r *pavv1.PavSnapshot) { r.Status.Phase, r.Status.RecordUID = pavv1.SnapshotRetained, r.UID })
 	serveWebhook(t, c).launch(t, admission.DefaultLifetimes())
 	provisioner := provisionerOf("snapshots")
 	provisioner.Spec.SnapshotCreation = &pavv1.SnapshotCreation{PodTemplate: field(`{"spec": {"containers": [{"name": "main", "image": "none"}]}}`)}
 	provisioner.Spec.SnapshotDeletion = &pavv1.SnapshotDeletion{PodTemplate: field(`{"spec": {"hostPID": true, "containers": [{"name": "main", "image": "none"}]}}`)}
 	mustCreate(t, c, provisioner)
 	t.Cleanup(func() { mustDeleteLasting(t, c, provisioner) })
-	record := snapshotRecord(t, c, "snapshot-judged", provisioner.Name, pavv1.SnapshotPolicyRetain)
 	thief := stolenController(t, c)
 	const notPlanned, processes = "does not plan", "the processes of the node"
 	for name, change := range rights {
