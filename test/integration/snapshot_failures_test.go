@@ -84,7 +84,7 @@ func TestSnapshot_Failures_OfWhatIsMissing_AreSaid(t *testing.T) {
 	snapshotClass(t, c, "unsnapped", "unsnapped-other")
 
 	s.wantSays(t, `failed: PavProvisioner "unsnapped" has no spec.snapshotCreation`)
-	s.wantWaiting(t, pavv1.SnapshotCreated, "Unsupported")
+	s.wantWaiting(t, "Unsupported")
 	wantEvent(t, c, s.object, "Warning", "SnapshotCreationFailed", "has no spec.snapshotCreation")
 	if n := podsMade(a); n > 0 {
 		t.Errorf("%d pods were made", n)

@@ -33,13 +33,13 @@ func TestSnapshot_ReaderAndWriter(t *testing.T) {
 
 	// The growth goes before a snapshot that is requested later.
 	second := requestSnapshot(t, c, pv, "read", "tuesday")
-	second.wantWaiting(t, pavv1.SnapshotCreated, "VolumeChanges")
+	second.wantWaiting(t, "VolumeChanges")
 	wantReaders(t, c, volume, first.reader())
 	end(t, c, reading, workflow.Result{}, 0)
 	expansion, _ := podOf(t, c, claim, pavv1.WorkflowExpansion)
 	first.wantSays(t, first.record.Name+", 1073741824, ready.")
 	wantReaders(t, c, volume)
-	second.wantWaiting(t, pavv1.SnapshotCreated, "VolumeChanges")
+	second.wantWaiting(t, "VolumeChanges")
 	end(t, c, expansion, workflow.Result{}, 0)
 	wantSize(t, c, claim, "2Gi")
 
@@ -136,7 +136,7 @@ func TestSnapshot_OfAStagedVolume_WaitsForItsEnd(t *testing.T) {
 	})
 	stage := mustCreate(t, c, stageOf(pv, "stage-unstaged", fakeNode))
 	s := requestSnapshot(t, c, pv, "unstaged", "monday")
-	s.wantWaiting(t, pavv1.SnapshotCreated, "StillStaged")
+	s.wantWaiting(t, "StillStaged")
 	wantEvent(t, c, s.object, "Normal", "SnapshotCreationWaiting", "unstaged on node "+fakeNode)
 	wantReaders(t, c, volume)
 	if n := podsMade(a); n > 0 {

@@ -33,14 +33,13 @@ func snapshottable(p *pavv1.PavProvisioner, _ *storagev1.StorageClass) {
 }
 
 // snapshotClass makes a VolumeSnapshotClass of a driver, which is gone when the test ends.
-func snapshotClass(t *testing.T, c *cluster, driver, name string) *snapshotv1.VolumeSnapshotClass {
+func snapshotClass(t *testing.T, c *cluster, driver, name string) {
 	t.Helper()
 	class := mustCreate(t, c, &snapshotv1.VolumeSnapshotClass{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Driver: driver, DeletionPolicy: snapshotv1.VolumeSnapshotContentDelete,
 		Parameters: map[string]string{"tier": "cold"},
 	})
 	t.Cleanup(func() { mustDeleteLasting(t, c, class) })
-	return class
 }
 
 // snappedVolume returns a volume of a provisioner with snapshots, for which there is a VolumeSnapshotClass; all of the same name.
@@ -169,11 +168,11 @@ func (s *snapshot) wantSays(t *testing.T, want string) {
 	})
 }
 
-// wantWaiting waits until a condition of the record is false for a reason.
-func (s *snapshot) wantWaiting(t *testing.T, condition, reason string) {
+// wantWaiting waits until the record says that there is no snapshot yet, for a reason.
+func (s *snapshot) wantWaiting(t *testing.T, reason string) {
 	t.Helper()
 	exists(t, s.c, s.record, "waits: "+reason, func(r *pavv1.PavSnapshot) bool {
-		found := meta.FindStatusCondition(r.Status.Conditions, condition)
+		found := meta.FindStatusCondition(r.Status.Conditions, pavv1.SnapshotCreated)
 		return found != nil && found.Status == metav1.ConditionFalse && found.Reason == reason
 	})
 }

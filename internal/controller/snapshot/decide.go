@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -229,15 +230,7 @@ func to(next rule.Step) func(observation) rule.Decision { return rule.To[observa
 
 // pod is true of an observation whose recorded pod is in one of the states.
 func pod(states ...attempt.Progress) func(observation) bool {
-	return func(o observation) bool {
-		progress := o.progress()
-		for _, state := range states {
-			if state == progress {
-				return true
-			}
-		}
-		return false
-	}
+	return func(o observation) bool { return slices.Contains(states, o.progress()) }
 }
 
 // waitsForSlot reports whether the recorded pod is not known to be created.
@@ -300,11 +293,10 @@ func (o observation) policyNow() pavv1.SnapshotDeletionPolicy {
 
 // wantsFinalizer reports whether the record is to have its finalizer. One that is being deleted cannot get it back.
 func (o observation) wantsFinalizer() bool {
-	has := controllerutil.ContainsFinalizer(o.record, pavv1.SnapshotFinalizer)
-	if o.deleting() {
-		return has && !(o.is(pavv1.SnapshotRetained) && o.retains())
+	if o.deleting() && !controllerutil.ContainsFinalizer(o.record, pavv1.SnapshotFinalizer) {
+		return false
 	}
-	return !(o.is(pavv1.SnapshotRetained) && o.retains())
+	return !o.is(pavv1.SnapshotRetained) || !o.retains()
 }
 
 // nodes lists at most three nodes.

@@ -156,7 +156,7 @@ func (r *Reconciler) newRecord(ctx context.Context, name string, content *snapsh
 		return record, nil
 	}
 	// A snapshot that exists may outlive its volume.
-	if err := r.addVolume(ctx, *content.Spec.Source.VolumeHandle, content.CreationTimestamp, record); err != nil && !(podplan.IsRefusal(err) && exists(content)) {
+	if err := r.addVolume(ctx, *content.Spec.Source.VolumeHandle, content.CreationTimestamp, record); err != nil && (!podplan.IsRefusal(err) || !exists(content)) {
 		return nil, err
 	}
 	return record, nil
