@@ -97,7 +97,7 @@ func TestDoctor_SaysWhatIsMissing_AndItsBundleHasNoSecret(t *testing.T) {
 	admin := envtest.User{Name: "doctors-admin", Groups: []string{"system:masters"}}
 	out, code := askDoctor(t, c, admin, "--bundle", bundle)
 	for _, words := range [][]string{
-		{"ok", "definitions", "3 CustomResourceDefinitions are established, and have the fields of version 0.2.0"},
+		{"ok", "definitions", "4 CustomResourceDefinitions are established, and have the fields of version 0.2.0"},
 		{"problem", "controller agent", "0 of 2 replicas are ready"}, {"problem", "webhooks", "ValidatingWebhookConfiguration pav-provisioners does not exist"},
 		{"unknown", "drivers", "no node agent"}, {"ok", "policies", "all 18 are there"}, {"ok", "namespaces", "pav-pods"}, {"ok", "leftovers"},
 	} {

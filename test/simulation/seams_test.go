@@ -37,6 +37,8 @@ var concurrent = map[string]string{
 	"internal/reconcile.repeat":                           elsewhere,
 	"internal/mount.(*Namespace).do":                      elsewhere,
 	"internal/mount.onOwnThread":                          elsewhere,
+	"internal/node/pavdir.(*Directories).Sync":             elsewhere,
+	"internal/node/pavdir.(*syncs).wait":                   elsewhere,
 	"internal/node/pavdir.(*watcher).run":                 elsewhere,
 	"internal/node/pavdir.newWatcher":                     elsewhere,
 	"internal/node/csi.(*Registry).Run":                   elsewhere,
