@@ -177,6 +177,13 @@ func TestModification_OfAVolumeThatIsDeleted_EndsFirst(t *testing.T) {
 	mustPatch(t, c, claim, namesClass("fast"))
 	pod, _ := podOf(t, c, claim, pavv1.WorkflowModification)
 	mustPatchStatus(t, c, pod, func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning })
+	// An agent that knows the outcome of a later pod knows that this one runs.
+	other := mustCreate(t, c, claimOf("modified-to-the-end", "other"))
+	otherPV, witness := bound(t, c, other)
+	mustPatch(t, c, other, namesClass("fast"))
+	later, _ := podOf(t, c, other, pavv1.WorkflowModification)
+	end(t, c, later, workflow.Result{}, 0)
+	exists(t, c, witness, "is modified", func(v *pavv1.PavVolume) bool { return v.Status.Attributes != nil })
 	mustDelete(t, c, claim)
 	gone(t, c, claim)
 	exists(t, c, pv, "is released", func(pv *corev1.PersistentVolume) bool { return pv.Status.Phase == corev1.VolumeReleased })
@@ -188,6 +195,7 @@ func TestModification_OfAVolumeThatIsDeleted_EndsFirst(t *testing.T) {
 	end(t, c, deletion, workflow.Result{}, 0)
 	gone(t, c, pv)
 	gone(t, c, volume)
+	deleteVolume(t, c, other, otherPV)
 }
 
 // The agent is stopped after each of its writes in turn (in the short suite, after every third) while a volume is created with

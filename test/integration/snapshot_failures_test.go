@@ -114,7 +114,7 @@ func TestSnapshot_Failures_OfAHandleInUse_DeleteNothing(t *testing.T) {
 	exists(t, c, second.record, "has failed for that reason", func(r *pavv1.PavSnapshot) bool {
 		return r.Status.Failure != nil && r.Status.Failure.Reason == pavv1.FailureHandleInUse && r.Status.Step == "" && r.Status.Handle == ""
 	})
-	wantEvent(t, c, second.object, "Warning", "SnapshotCreationFailed", `the handle "the only one" is already in use by PavSnapshot "`+first.record.Name+`"`)
+	wantEvent(t, c, second.object, "Warning", "SnapshotCreationFailed", `the snapshot handle "the only one" is already in use by PavSnapshot "`+first.record.Name+`"`)
 	second.delete(t)
 	second.wantGone(t)
 	if n := podsMade(a); n != 2 {
