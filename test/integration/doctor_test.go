@@ -99,7 +99,7 @@ func TestDoctor_SaysWhatIsMissing_AndItsBundleHasNoSecret(t *testing.T) {
 	for _, words := range [][]string{
 		{"ok", "definitions", "4 CustomResourceDefinitions are established, and have the fields of version 0.2.0"},
 		{"problem", "controller agent", "0 of 2 replicas are ready"}, {"problem", "webhooks", "ValidatingWebhookConfiguration pav-provisioners does not exist"},
-		{"unknown", "drivers", "no node agent"}, {"ok", "policies", "all 18 are there"}, {"ok", "namespaces", "pav-pods"}, {"ok", "leftovers"},
+		{"unknown", "drivers", "no node agent"}, {"ok", "policies", "all 20 are there"}, {"ok", "namespaces", "pav-pods"}, {"ok", "leftovers"},
 	} {
 		if !lineHas(out, words) {
 			t.Errorf("no line has %q:\n%s", words, out)
