@@ -46,7 +46,7 @@ func TestExamine_WhereAllIsWell_SaysSoForEachCheck(t *testing.T) {
 		"ok node agents: it is ready on 2 nodes",
 		"ok drivers: 2 drivers are registered on 2 nodes",
 		"ok webhooks: all 3 have a CA bundle, and a Service with ready endpoints",
-		"ok policies: all 18 are there, with their bindings",
+		"ok policies: all 20 are there, with their bindings",
 		"ok namespaces: pav-pods lets workflow pods mount, and has room for more of them",
 		"ok provisioners: 1 PavProvisioner is ready",
 		"ok volumes: none of 1 volume and 1 stage fails",
