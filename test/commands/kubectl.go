@@ -49,7 +49,7 @@ func parse(root *cobra.Command, args []string) (command *cobra.Command, rest []s
 		return nil, nil, false, err
 	}
 	rest = command.Flags().Args()
-	if command.HasSubCommands() && len(rest) > 0 {
+	if command.HasSubCommands() && command.Args == nil && len(rest) > 0 { // else it takes operands, too
 		return nil, nil, false, fmt.Errorf("%s has no command %q", command.CommandPath(), rest[0])
 	}
 	if err := command.ValidateArgs(rest); err != nil {
