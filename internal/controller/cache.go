@@ -53,7 +53,7 @@ func CacheOptions(o Options) (cache.Options, error) {
 		&corev1.Namespace{}:             {Label: labels.SelectorFromSet(labels.Set{pavv1.AllowPodsLabel: "true"}), Transform: keep(trimNamespace)},
 		&storagev1.CSINode{}:            {Transform: keep(lists.trimCSINode)},
 		// It says when the cluster has snapshots.
-		&apiextensionsv1.CustomResourceDefinition{}: {Field: fields.OneTermEqualSelector(metav1.ObjectNameField, protocol.SnapshotCRDs[0])},
+		&apiextensionsv1.CustomResourceDefinition{}: {Field: fields.OneTermEqualSelector(metav1.ObjectNameField, protocol.SnapshotContentCRD)},
 		&policyv1.PodDisruptionBudget{}:             {Field: fields.OneTermEqualSelector(metav1.ObjectNameField, eviction.BudgetName)},
 	}
 	if o.serves() {

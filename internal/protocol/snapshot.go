@@ -32,10 +32,8 @@ const (
 	SnapshotDeletionWaiting = "SnapshotDeletionWaiting"
 )
 
-// SnapshotCRDs are the names of the definitions of the kinds of snapshots.
-var SnapshotCRDs = []string{
-	"volumesnapshotcontents.snapshot.storage.k8s.io", "volumesnapshots.snapshot.storage.k8s.io", "volumesnapshotclasses.snapshot.storage.k8s.io",
-}
+// SnapshotContentCRD is the name of the definition of VolumeSnapshotContents.
+const SnapshotContentCRD = "volumesnapshotcontents.snapshot.storage.k8s.io"
 
 // SnapshotOf returns the name of the PavSnapshot of a VolumeSnapshotContent, which is also the default handle of its snapshot; "" if
 // the VolumeSnapshotContent is a member of a group, or is not for a snapshot yet.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -112,6 +113,19 @@ func StagedOn(holders []Holder) []string {
 	}
 	slices.Sort(nodes)
 	return slices.Compact(nodes)
+}
+
+// ListNodes lists at most three nodes.
+func ListNodes(names []string) string {
+	const most = 3
+	text := "node "
+	if len(names) > 1 {
+		text = "nodes "
+	}
+	if len(names) <= most {
+		return text + strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s%s and %d more", text, strings.Join(names[:most], ", "), len(names)-most)
 }
 
 // StorageKey selects holders: those of the storage of driver and handle, and the PavStages of the PersistentVolume of

@@ -15,6 +15,19 @@ import (
 	"github.com/albertofaria/pav/internal/template"
 )
 
+// Optional returns the object of the key, or nil if there is none.
+func Optional[T client.Object](ctx context.Context, reader client.Reader, key types.NamespacedName, object T) (T, error) {
+	var none T
+	err := reader.Get(ctx, key, object)
+	if apierrors.IsNotFound(err) {
+		return none, nil
+	}
+	if err != nil {
+		return none, fmt.Errorf("reading %T %q: %w", object, key.Name, err)
+	}
+	return object, nil
+}
+
 // ReadObject returns an object with all of its fields, without what notes who wrote them; nil if there is none. The name may be any text
 // of a tenant: the client rejects invalid names before it asks the API server.
 func ReadObject(ctx context.Context, reader client.Reader, kind schema.GroupVersionKind, key types.NamespacedName) (*unstructured.Unstructured, error) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/observability"
@@ -62,6 +63,17 @@ func LateFailure(pods []corev1.Pod, recorded ...*pavv1.WorkflowFailure) *pavv1.W
 		}
 	}
 	return nil
+}
+
+// NewFailure returns a failure that was not recorded before, or nil. Another text about the same pod is the same failure.
+func NewFailure(before, after *pavv1.WorkflowFailure) *pavv1.WorkflowFailure {
+	if after == nil || equality.Semantic.DeepEqual(before, after) {
+		return nil
+	}
+	if before != nil && after.PodName != "" && before.PodName == after.PodName {
+		return nil
+	}
+	return after
 }
 
 // errorText returns the texts that a pod wrote to /pav/infeasible and /pav/error, as far as its node has reported them, or "".

@@ -130,14 +130,7 @@ func optional[T client.Object](ctx context.Context, reader client.Reader, name s
 	if name == "" {
 		return none, nil
 	}
-	err := reader.Get(ctx, types.NamespacedName{Name: name}, object)
-	if apierrors.IsNotFound(err) {
-		return none, nil
-	}
-	if err != nil {
-		return none, fmt.Errorf("reading %T %q: %w", object, name, err)
-	}
-	return object, nil
+	return reconcile.Optional(ctx, reader, types.NamespacedName{Name: name}, object)
 }
 
 func (r *Reconciler) act(ctx context.Context, o snapshot, d decision) error {

@@ -153,7 +153,7 @@ func (r *Reconciler) ofSnapshot(ctx context.Context, object client.Object) []ctr
 	if !ok || snapshot.Spec.Source.VolumeSnapshotContentName == nil {
 		return requests
 	}
-	content, err := optional(ctx, r.Client, types.NamespacedName{Name: *snapshot.Spec.Source.VolumeSnapshotContentName}, &snapshotv1.VolumeSnapshotContent{})
+	content, err := reconcile.Optional(ctx, r.Client, types.NamespacedName{Name: *snapshot.Spec.Source.VolumeSnapshotContentName}, &snapshotv1.VolumeSnapshotContent{})
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "cannot look a VolumeSnapshotContent up")
 	}

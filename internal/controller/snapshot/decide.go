@@ -3,7 +3,6 @@ package snapshot
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +11,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/attempt"
 	"github.com/albertofaria/pav/internal/controller/rule"
+	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -165,7 +165,7 @@ var pendingTable = table{
 		return rule.Waiting(pavv1.SnapshotCreated, "VolumeChanges", o.changes(), false)
 	}},
 	{Name: "the volume is staged, and must not be", When: func(o observation) bool { return o.whileStaged() == pavv1.SnapshotWait && len(o.stagedOn()) > 0 }, Then: func(o observation) rule.Decision {
-		return rule.Waiting(pavv1.SnapshotCreated, "StillStaged", "waiting for the volume to be unstaged on "+nodes(o.stagedOn())+", as spec.snapshotCreation.whileStaged of the PavProvisioner is Wait", false)
+		return rule.Waiting(pavv1.SnapshotCreated, "StillStaged", "waiting for the volume to be unstaged on "+reconcile.ListNodes(o.stagedOn())+", as spec.snapshotCreation.whileStaged of the PavProvisioner is Wait", false)
 	}},
 	{Name: "many snapshots read the volume", When: func(o observation) bool {
 		return o.volume != nil && !o.holds() && len(o.volume.Status.Readers) >= mostReaders
@@ -297,19 +297,6 @@ func (o observation) wantsFinalizer() bool {
 		return false
 	}
 	return !o.is(pavv1.SnapshotRetained) || !o.retains()
-}
-
-// nodes lists at most three nodes.
-func nodes(names []string) string {
-	const most = 3
-	text := "node "
-	if len(names) > 1 {
-		text = "nodes "
-	}
-	if len(names) <= most {
-		return text + strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s%s and %d more", text, strings.Join(names[:most], ", "), len(names)-most)
 }
 
 func restoredText(record *pavv1.PavSnapshot) string {

@@ -60,7 +60,7 @@ func (r *Reconciler) revert(ctx context.Context, o observation, d rule.Decision)
 	if err != nil {
 		return err
 	}
-	return r.patchStatus(ctx, o.record, func(status *pavv1.PavSnapshotStatus) { told(status) })
+	return r.patchStatus(ctx, o.record, told)
 }
 
 // told records what is known of what the pod of a creation that is to be reverted has made. What another object has is not deleted.
@@ -93,10 +93,12 @@ func (r *Reconciler) markReverted(ctx context.Context, o observation, d rule.Dec
 			return err
 		}
 	}
-	return r.patchStatus(ctx, o.record, func(status *pavv1.PavSnapshotStatus) {
-		clearDeletion(status)
-		status.Handle, status.PlannedHandle = "", ""
-	})
+	return r.patchStatus(ctx, o.record, setReverted)
+}
+
+func setReverted(status *pavv1.PavSnapshotStatus) {
+	clearDeletion(status)
+	status.Handle, status.PlannedHandle = "", ""
 }
 
 // markDeleting records that the storage will be deleted, before any deletion pod runs.
@@ -161,10 +163,7 @@ func (r *Reconciler) delete(ctx context.Context, o observation, d rule.Decision)
 // finish records that there is nothing to delete: the template of the deletion pod yields none.
 func (r *Reconciler) finish(ctx context.Context, o observation) error {
 	if o.reverting() {
-		return r.patchStatus(ctx, o.record, func(status *pavv1.PavSnapshotStatus) {
-			clearDeletion(status)
-			status.Handle, status.PlannedHandle = "", ""
-		})
+		return r.patchStatus(ctx, o.record, setReverted)
 	}
 	return r.patchStatus(ctx, o.record, setDeleted)
 }

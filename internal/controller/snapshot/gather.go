@@ -7,9 +7,7 @@ import (
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -59,10 +57,10 @@ func (r *Reconciler) isContentOld(o observation) bool {
 func (r *Reconciler) gatherObjects(ctx context.Context, reader client.Reader, o *observation) error {
 	spec := &o.record.Spec
 	var err error
-	if o.provisioner, err = optional(ctx, reader, client.ObjectKey{Name: spec.Provisioner}, &pavv1.PavProvisioner{}); err != nil {
+	if o.provisioner, err = reconcile.Optional(ctx, reader, client.ObjectKey{Name: spec.Provisioner}, &pavv1.PavProvisioner{}); err != nil {
 		return err
 	}
-	if o.content, err = optional(ctx, reader, client.ObjectKey{Name: spec.ContentRef.Name}, &snapshotv1.VolumeSnapshotContent{}); err != nil {
+	if o.content, err = reconcile.Optional(ctx, reader, client.ObjectKey{Name: spec.ContentRef.Name}, &snapshotv1.VolumeSnapshotContent{}); err != nil {
 		return err
 	}
 	// The snapshot-controller writes it again, with another UID, if someone has removed it by force.
@@ -72,13 +70,13 @@ func (r *Reconciler) gatherObjects(ctx context.Context, reader client.Reader, o 
 	if err := r.gatherSnapshot(ctx, reader, o); err != nil || spec.VolumeName == "" {
 		return err
 	}
-	if o.pv, err = optional(ctx, reader, client.ObjectKey{Name: spec.VolumeName}, &corev1.PersistentVolume{}); err != nil {
+	if o.pv, err = reconcile.Optional(ctx, reader, client.ObjectKey{Name: spec.VolumeName}, &corev1.PersistentVolume{}); err != nil {
 		return err
 	}
 	if o.pv != nil && (o.pv.Spec.CSI == nil || o.pv.Spec.CSI.Driver != spec.Provisioner || o.pv.Spec.CSI.VolumeHandle != spec.VolumeHandle) {
 		o.pv = nil // another one of that name
 	}
-	if o.volume, err = optional(ctx, reader, client.ObjectKey{Name: spec.VolumeName}, &pavv1.PavVolume{}); err != nil {
+	if o.volume, err = reconcile.Optional(ctx, reader, client.ObjectKey{Name: spec.VolumeName}, &pavv1.PavVolume{}); err != nil {
 		return err
 	}
 	if o.volume != nil && (o.volume.Spec.Provisioner != spec.Provisioner || o.volume.Status.Handle != spec.VolumeHandle) {
@@ -99,7 +97,7 @@ func (r *Reconciler) gatherSnapshot(ctx context.Context, reader client.Reader, o
 		o.snapshotGone = true
 		return nil
 	}
-	snapshot, err := optional(ctx, reader, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &snapshotv1.VolumeSnapshot{})
+	snapshot, err := reconcile.Optional(ctx, reader, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &snapshotv1.VolumeSnapshot{})
 	o.snapshotGone = snapshot == nil || snapshot.UID != ref.UID || snapshot.DeletionTimestamp != nil
 	return err
 }
@@ -127,7 +125,7 @@ func (r *Reconciler) gatherPods(ctx context.Context, o *observation) error {
 		}
 	}
 	if pod := o.pod(); pod != nil && pod.Spec.NodeName != "" {
-		node, err := optional(ctx, r.Client, client.ObjectKey{Name: pod.Spec.NodeName}, &corev1.Node{})
+		node, err := reconcile.Optional(ctx, r.Client, client.ObjectKey{Name: pod.Spec.NodeName}, &corev1.Node{})
 		if err != nil {
 			return err
 		}
@@ -158,7 +156,7 @@ func (r *Reconciler) gatherStages(ctx context.Context, o *observation) error {
 	o.nodes = map[string]bool{}
 	for i := range o.stages {
 		name := o.stages[i].Spec.NodeName
-		node, err := optional(ctx, r.Client, client.ObjectKey{Name: name}, &corev1.Node{})
+		node, err := reconcile.Optional(ctx, r.Client, client.ObjectKey{Name: name}, &corev1.Node{})
 		if err != nil {
 			return err
 		}
@@ -197,17 +195,4 @@ func (r *Reconciler) whole(ctx context.Context, record *pavv1.PavSnapshot) (*pav
 	}
 	live.SetManagedFields(nil)
 	return live, nil
-}
-
-// optional returns the object of the key, or nil if there is none.
-func optional[T client.Object](ctx context.Context, reader client.Reader, key types.NamespacedName, object T) (T, error) {
-	var none T
-	err := reader.Get(ctx, key, object)
-	if apierrors.IsNotFound(err) {
-		return none, nil
-	}
-	if err != nil {
-		return none, fmt.Errorf("reading %T %q: %w", object, key.Name, err)
-	}
-	return object, nil
 }

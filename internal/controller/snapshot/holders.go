@@ -19,7 +19,8 @@ type found struct {
 	storage string
 	others  []string
 
-	// first are the records that go before this one: of those that are to be deleted with one handle, the first by name.
+	// later are the records that are deleted after this one: of those that are to be deleted with one handle, the first by name goes
+	// first.
 	later map[string]bool
 }
 

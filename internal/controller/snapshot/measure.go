@@ -10,8 +10,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/attempt"
 	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/observability/metrics"
+	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -19,9 +21,9 @@ import (
 // The write happens once, so each is counted once.
 func (r *Reconciler) measure(ctx context.Context, record *pavv1.PavSnapshot, before *pavv1.PavSnapshotStatus) {
 	after := &record.Status
-	failure := newest(before.Failure, after.Failure)
+	failure := attempt.NewFailure(before.Failure, after.Failure)
 	if failure == nil {
-		failure = newest(before.DeletionFailure, after.DeletionFailure)
+		failure = attempt.NewFailure(before.DeletionFailure, after.DeletionFailure)
 	}
 	if failure != nil {
 		ctrl.LoggerFrom(ctx).Info("an attempt failed", observability.Workflow, failure.Workflow, observability.Pod, observability.Name(failure.PodNamespace, failure.PodName), observability.Reason, failure.Message)
@@ -43,17 +45,9 @@ func (r *Reconciler) measure(ctx context.Context, record *pavv1.PavSnapshot, bef
 	}
 }
 
-// newest returns a failure that was recorded now, or nil.
-func newest(before, after *pavv1.WorkflowFailure) *pavv1.WorkflowFailure {
-	if after == nil || before != nil && before.PodName == after.PodName && before.Time.Equal(&after.Time) {
-		return nil
-	}
-	return after
-}
-
 // cachedPod returns a pod of the snapshot from the cache, or nil.
 func (r *Reconciler) cachedPod(ctx context.Context, record *pavv1.PavSnapshot, ref *pavv1.PodReference) *corev1.Pod {
-	pod, err := optional(ctx, r.Client, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, &corev1.Pod{})
+	pod, err := reconcile.Optional(ctx, r.Client, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, &corev1.Pod{})
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "cannot measure a pod", observability.Pod, observability.Name(ref.Namespace, ref.Name))
 	}

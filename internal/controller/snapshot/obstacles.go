@@ -9,6 +9,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/rule"
+	"github.com/albertofaria/pav/internal/reconcile"
 )
 
 // refusal returns why no pod can create the snapshot, or nil.
@@ -114,5 +115,5 @@ func (o observation) syncText() string {
 			why = fmt.Sprintf(": node %q: %s", s.Spec.NodeName, s.Status.SyncError)
 		}
 	}
-	return nodes(names) + " to write to the storage what is in memory of the volume" + why
+	return reconcile.ListNodes(names) + " to write to the storage what is in memory of the volume" + why
 }

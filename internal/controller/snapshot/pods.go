@@ -97,8 +97,10 @@ func (r *Reconciler) preparePod(ctx context.Context, o observation, d rule.Decis
 	step, kind := o.record.Status.Step, workflows[o.record.Status.Step]
 	var rendered map[string]any
 	if kind == pavv1.WorkflowSnapshotCreation {
-		if drop, err := r.isUnready(ctx, o); err != nil || drop {
-			return nil, errors.Join(err, r.dropIf(ctx, o, d, drop))
+		if unready, err := r.isUnready(ctx, o); err != nil {
+			return nil, err
+		} else if unready {
+			return nil, r.dropPod(ctx, o, d)
 		}
 		var plan *podplan.SnapshotPlan
 		if plan, err = r.plan(ctx, o); err == nil {
@@ -154,13 +156,6 @@ func (r *Reconciler) isUnready(ctx context.Context, o observation) (bool, error)
 	return false, nil
 }
 
-func (r *Reconciler) dropIf(ctx context.Context, o observation, d rule.Decision, drop bool) error {
-	if !drop {
-		return nil
-	}
-	return r.dropPod(ctx, o, d)
-}
-
 // start creates a recorded pod that has a slot, and records its UID.
 func (r *Reconciler) start(ctx context.Context, o observation, pod *corev1.Pod) error {
 	err := r.Runner.CheckNamespace(ctx, pod.Namespace)
@@ -204,7 +199,7 @@ func (r *Reconciler) recordPod(ctx context.Context, o observation, _ rule.Decisi
 // withdrawPod stops a pod that was just created if it is not recorded any more: another leader has removed it from the record before it
 // was created.
 func (r *Reconciler) withdrawPod(ctx context.Context, record *pavv1.PavSnapshot, pod *corev1.Pod) error {
-	live, err := optional(ctx, r.Live, client.ObjectKeyFromObject(record), &pavv1.PavSnapshot{})
+	live, err := reconcile.Optional(ctx, r.Live, client.ObjectKeyFromObject(record), &pavv1.PavSnapshot{})
 	if err != nil {
 		return err
 	}

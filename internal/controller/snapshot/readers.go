@@ -29,7 +29,7 @@ func (r *Reconciler) enter(ctx context.Context, o observation) error {
 	if o.volume == nil {
 		return nil
 	}
-	live, err := optional(ctx, r.Live, client.ObjectKeyFromObject(o.volume), &pavv1.PavVolume{})
+	live, err := reconcile.Optional(ctx, r.Live, client.ObjectKeyFromObject(o.volume), &pavv1.PavVolume{})
 	if err != nil {
 		return err
 	}

@@ -39,12 +39,12 @@ func (r *Reconciler) request(ctx context.Context, name string) error {
 		return nil
 	}
 	defer r.contents.Forget(content.Name) // it is read from the API server as long as there is no record
-	provisioner, err := optional(ctx, r.Client, client.ObjectKey{Name: content.Spec.Driver}, &pavv1.PavProvisioner{})
+	provisioner, err := reconcile.Optional(ctx, r.Client, client.ObjectKey{Name: content.Spec.Driver}, &pavv1.PavProvisioner{})
 	if err != nil || provisioner == nil {
 		return err // another driver's
 	}
 	// The record is written from what the API server has.
-	live, err := optional(ctx, r.Live, client.ObjectKeyFromObject(content), &snapshotv1.VolumeSnapshotContent{})
+	live, err := reconcile.Optional(ctx, r.Live, client.ObjectKeyFromObject(content), &snapshotv1.VolumeSnapshotContent{})
 	if err != nil || live == nil || live.UID != content.UID || protocol.SnapshotOf(live) != name {
 		return err
 	}
@@ -98,7 +98,7 @@ func (r *Reconciler) releaseUnknown(ctx context.Context, content *snapshotv1.Vol
 
 // isSnapshotGone reports whether a VolumeSnapshot does not exist, or is being deleted.
 func (r *Reconciler) isSnapshotGone(ctx context.Context, ref corev1.ObjectReference) (bool, error) {
-	snapshot, err := optional(ctx, r.Live, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &snapshotv1.VolumeSnapshot{})
+	snapshot, err := reconcile.Optional(ctx, r.Live, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &snapshotv1.VolumeSnapshot{})
 	return snapshot == nil || snapshot.UID != ref.UID || snapshot.DeletionTimestamp != nil, err
 }
 
@@ -172,7 +172,7 @@ func (r *Reconciler) addClass(ctx context.Context, content *snapshotv1.VolumeSna
 		}
 		return refuse("VolumeSnapshotContent %q names no VolumeSnapshotClass", content.Name)
 	}
-	class, err := optional(ctx, r.Live, client.ObjectKey{Name: *name}, &snapshotv1.VolumeSnapshotClass{})
+	class, err := reconcile.Optional(ctx, r.Live, client.ObjectKey{Name: *name}, &snapshotv1.VolumeSnapshotClass{})
 	if err != nil {
 		return err
 	}

@@ -172,7 +172,7 @@ func (r *Reconciler) checkUntold(ctx context.Context, o observation) error {
 	if workflow.IsReported(pod) {
 		return nil // and has no valid handle
 	}
-	node, err := optional(ctx, r.Live, types.NamespacedName{Name: pod.Spec.NodeName}, &corev1.Node{})
+	node, err := reconcile.Optional(ctx, r.Live, types.NamespacedName{Name: pod.Spec.NodeName}, &corev1.Node{})
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package volume
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -87,7 +86,7 @@ func (o observation) afterDeletion() step {
 // stillHeld decides about a volume that is to be deleted while other objects use its storage.
 func stillHeld(o observation) decision {
 	if staged := reconcile.StagedOn(o.others); len(staged) == len(o.others) {
-		return waitingToDelete("StillStaged", "waiting for the volume to be unstaged on "+nodes(staged), false)
+		return waitingToDelete("StillStaged", "waiting for the volume to be unstaged on "+reconcile.ListNodes(staged), false)
 	}
 	// PersistentVolumes and PavVolumes sort before PavStages.
 	return waitingToDelete("StillInUse", fmt.Sprintf("%s uses the same storage, with the handle %q; the storage is deleted after that object: delete the object or, to keep the storage, set the reclaim policy to Retain",
@@ -119,17 +118,4 @@ func deletionBackoff(o observation) time.Duration {
 		return 0
 	}
 	return o.retryIn(status.DeletionAttempt, status.DeletionFailure)
-}
-
-// nodes lists at most three nodes.
-func nodes(names []string) string {
-	const most = 3
-	text := "node "
-	if len(names) > 1 {
-		text = "nodes "
-	}
-	if len(names) <= most {
-		return text + strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s%s and %d more", text, strings.Join(names[:most], ", "), len(names)-most)
 }

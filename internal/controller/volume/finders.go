@@ -123,7 +123,7 @@ func (r *Reconciler) gatherFinders(ctx context.Context, o *observation) error {
 // that it does not have, the API server is asked.
 func (r *Reconciler) handleKnown(ctx context.Context, m reconcile.Making) (bool, error) {
 	for _, reader := range []client.Reader{r.Client, r.Live} {
-		v, err := optional(ctx, reader, types.NamespacedName{Name: m.Name}, &pavv1.PavVolume{})
+		v, err := reconcile.Optional(ctx, reader, types.NamespacedName{Name: m.Name}, &pavv1.PavVolume{})
 		switch {
 		case err != nil:
 			return false, err

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,7 +29,7 @@ func (r *Reconciler) gather(ctx context.Context, volume *pavv1.PavVolume) (obser
 	if err := r.gatherUsers(ctx, &o); err != nil {
 		return o, err
 	}
-	driver, err := optional(ctx, r.Client, types.NamespacedName{Name: volume.Spec.Provisioner}, &storagev1.CSIDriver{})
+	driver, err := reconcile.Optional(ctx, r.Client, types.NamespacedName{Name: volume.Spec.Provisioner}, &storagev1.CSIDriver{})
 	if err != nil {
 		return o, err
 	}
@@ -74,13 +73,13 @@ func (r *Reconciler) gatherObjects(ctx context.Context, reader client.Reader, o 
 	if o.attributes, err = podplan.Attributes(volume); err != nil {
 		return err
 	}
-	if o.provisioner, err = optional(ctx, reader, types.NamespacedName{Name: volume.Spec.Provisioner}, &pavv1.PavProvisioner{}); err != nil {
+	if o.provisioner, err = reconcile.Optional(ctx, reader, types.NamespacedName{Name: volume.Spec.Provisioner}, &pavv1.PavProvisioner{}); err != nil {
 		return err
 	}
-	if o.pv, err = optional(ctx, reader, types.NamespacedName{Name: volume.Name}, &corev1.PersistentVolume{}); err != nil {
+	if o.pv, err = reconcile.Optional(ctx, reader, types.NamespacedName{Name: volume.Name}, &corev1.PersistentVolume{}); err != nil {
 		return err
 	}
-	claim, err := optional(ctx, reader, claimKey(volume), &corev1.PersistentVolumeClaim{})
+	claim, err := reconcile.Optional(ctx, reader, claimKey(volume), &corev1.PersistentVolumeClaim{})
 	if err != nil {
 		return err
 	}
@@ -144,7 +143,7 @@ func (r *Reconciler) gatherClass(ctx context.Context, claim *corev1.PersistentVo
 		o.selectedNode = claim.Annotations[protocol.SelectedNode]
 		o.waitsForNode = o.selectedNode == ""
 	}
-	current, err := optional(ctx, r.Client, types.NamespacedName{Name: recorded.Name}, &storagev1.StorageClass{})
+	current, err := reconcile.Optional(ctx, r.Client, types.NamespacedName{Name: recorded.Name}, &storagev1.StorageClass{})
 	o.classReplaced = current != nil && (current.UID != recorded.UID || current.ResourceVersion != recorded.ResourceVersion)
 	return err
 }
@@ -223,17 +222,4 @@ func (r *Reconciler) whole(ctx context.Context, volume *pavv1.PavVolume) (*pavv1
 
 func claimKey(volume *pavv1.PavVolume) types.NamespacedName {
 	return types.NamespacedName{Namespace: volume.Spec.ClaimRef.Namespace, Name: volume.Spec.ClaimRef.Name}
-}
-
-// optional returns the object of the key, or nil if there is none.
-func optional[T client.Object](ctx context.Context, reader client.Reader, key types.NamespacedName, object T) (T, error) {
-	var none T
-	err := reader.Get(ctx, key, object)
-	if apierrors.IsNotFound(err) {
-		return none, nil
-	}
-	if err != nil {
-		return none, fmt.Errorf("reading %T %q: %w", object, key.Name, err)
-	}
-	return object, nil
 }

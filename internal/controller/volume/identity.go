@@ -125,7 +125,7 @@ func (r *Reconciler) gatherOthers(ctx context.Context, o *observation) error {
 		pod = o.pod()
 	}
 	if pod != nil && pod.Spec.NodeName != "" {
-		node, err := optional(ctx, r.Client, types.NamespacedName{Name: pod.Spec.NodeName}, &corev1.Node{})
+		node, err := reconcile.Optional(ctx, r.Client, types.NamespacedName{Name: pod.Spec.NodeName}, &corev1.Node{})
 		if err != nil {
 			return err
 		}

@@ -5,14 +5,15 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/attempt"
 	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/observability/metrics"
+	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -20,13 +21,13 @@ import (
 // the status. The write happens once, so each is counted once.
 func (r *Reconciler) measure(ctx context.Context, volume *pavv1.PavVolume, before *pavv1.PavVolumeStatus) {
 	after := &volume.Status
-	failure := newest(before.Failure, after.Failure)
+	failure := attempt.NewFailure(before.Failure, after.Failure)
 	if failure == nil {
-		failure = newest(before.DeletionFailure, after.DeletionFailure)
+		failure = attempt.NewFailure(before.DeletionFailure, after.DeletionFailure)
 	}
 	for _, kind := range []string{pavv1.WorkflowExpansion, pavv1.WorkflowModification} {
 		if failure == nil {
-			failure = newest(before.ChangeFailure(kind), after.ChangeFailure(kind))
+			failure = attempt.NewFailure(before.ChangeFailure(kind), after.ChangeFailure(kind))
 		}
 	}
 	if failure != nil {
@@ -64,7 +65,7 @@ func (r *Reconciler) since(at metav1.Time) string {
 
 // cachedPod returns a pod of the volume from the cache, or nil.
 func (r *Reconciler) cachedPod(ctx context.Context, volume *pavv1.PavVolume, ref *pavv1.PodReference) *corev1.Pod {
-	pod, err := optional(ctx, r.Client, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, &corev1.Pod{})
+	pod, err := reconcile.Optional(ctx, r.Client, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, &corev1.Pod{})
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "cannot measure a pod", observability.Pod, observability.Name(ref.Namespace, ref.Name))
 	}
@@ -72,15 +73,4 @@ func (r *Reconciler) cachedPod(ctx context.Context, volume *pavv1.PavVolume, ref
 		return nil
 	}
 	return pod
-}
-
-// newest returns a failure that was not recorded before, or nil. Another text about the same pod is the same failure.
-func newest(before, after *pavv1.WorkflowFailure) *pavv1.WorkflowFailure {
-	if after == nil || equality.Semantic.DeepEqual(before, after) {
-		return nil
-	}
-	if before != nil && after.PodName != "" && before.PodName == after.PodName {
-		return nil
-	}
-	return after
 }

@@ -35,11 +35,11 @@ func (r *Reconciler) settleOrphan(ctx context.Context, name string) error {
 // orphan returns the PersistentVolume of that name if its provisioner may be used, or nil. PaV's finalizer is also that of
 // external-provisioner: PaV must not remove it from a volume of another driver.
 func (r *Reconciler) orphan(ctx context.Context, reader client.Reader, name string) (*corev1.PersistentVolume, error) {
-	pv, err := optional(ctx, reader, types.NamespacedName{Name: name}, &corev1.PersistentVolume{})
+	pv, err := reconcile.Optional(ctx, reader, types.NamespacedName{Name: name}, &corev1.PersistentVolume{})
 	if err != nil || pv == nil || pv.Spec.CSI == nil || pv.Annotations[protocol.ProvisionedBy] != pv.Spec.CSI.Driver {
 		return nil, err
 	}
-	provisioner, err := optional(ctx, r.Client, types.NamespacedName{Name: pv.Spec.CSI.Driver}, &pavv1.PavProvisioner{})
+	provisioner, err := reconcile.Optional(ctx, r.Client, types.NamespacedName{Name: pv.Spec.CSI.Driver}, &pavv1.PavProvisioner{})
 	if err != nil || provisioner == nil || !provisioner.IsAccepted() {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func (r *Reconciler) warnOfOrphan(pv *corev1.PersistentVolume, message string) {
 // releaseOrphan removes PaV's finalizer from a PersistentVolume that is being deleted and has no PavVolume. Its storage is
 // not deleted, as the claim and class that a deletion pod needs are not recorded.
 func (r *Reconciler) releaseOrphan(ctx context.Context, name string) error {
-	volume, err := optional(ctx, r.Live, types.NamespacedName{Name: name}, &pavv1.PavVolume{})
+	volume, err := reconcile.Optional(ctx, r.Live, types.NamespacedName{Name: name}, &pavv1.PavVolume{})
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (r *Reconciler) releaseOrphan(ctx context.Context, name string) error {
 	}
 	others := besidesPV(pv, holders)
 	if staged := reconcile.StagedOn(others); len(staged) > 0 {
-		waits := "waiting for the volume to be unstaged on " + nodes(staged)
+		waits := "waiting for the volume to be unstaged on " + reconcile.ListNodes(staged)
 		// The end of the stage is an event, and brings the next pass.
 		return r.tellOfOrphan(pv, waits, func() { r.Events.Event(pv, corev1.EventTypeNormal, protocol.VolumeDeletionWaiting, waits) })
 	}

@@ -156,7 +156,7 @@ func (r *Reconciler) checkRunnable(ctx context.Context, o observation, d decisio
 // checkNoPV asks the API server whether the volume that is about to be created has a PersistentVolume that the cache does not
 // have yet. A former leader may have written it, and a claim may use the storage that a creation pod would make again.
 func (r *Reconciler) checkNoPV(ctx context.Context, o observation) error {
-	pv, err := optional(ctx, r.Live, types.NamespacedName{Name: o.volume.Name}, &corev1.PersistentVolume{})
+	pv, err := reconcile.Optional(ctx, r.Live, types.NamespacedName{Name: o.volume.Name}, &corev1.PersistentVolume{})
 	if err == nil && pv != nil && o.pv == nil {
 		return reconcile.ErrStale
 	}
@@ -250,7 +250,7 @@ func (r *Reconciler) start(ctx context.Context, o observation, pod *corev1.Pod, 
 // withdrawPod stops a pod that was just created if it is not recorded any more: another leader has removed it from the record
 // before it was created.
 func (r *Reconciler) withdrawPod(ctx context.Context, volume *pavv1.PavVolume, pod *corev1.Pod) error {
-	live, err := optional(ctx, r.Live, client.ObjectKeyFromObject(volume), &pavv1.PavVolume{})
+	live, err := reconcile.Optional(ctx, r.Live, client.ObjectKeyFromObject(volume), &pavv1.PavVolume{})
 	if err != nil {
 		return err
 	}

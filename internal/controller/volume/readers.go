@@ -40,7 +40,7 @@ func (r *Reconciler) gatherReaders(ctx context.Context, o *observation) error {
 
 // reads reports whether a reader exists, and may still read the volume. One that is gone was removed by force.
 func (r *Reconciler) reads(ctx context.Context, reader client.Reader, volume *pavv1.PavVolume, of pavv1.VolumeReader) (bool, error) {
-	snapshot, err := optional(ctx, reader, client.ObjectKey{Name: of.Name}, &pavv1.PavSnapshot{})
+	snapshot, err := reconcile.Optional(ctx, reader, client.ObjectKey{Name: of.Name}, &pavv1.PavSnapshot{})
 	return snapshot != nil && snapshot.Spec.VolumeName == volume.Name, err
 }
 

@@ -12,6 +12,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/protocol"
+	"github.com/albertofaria/pav/internal/reconcile"
 )
 
 // registrationDelay is for how long after its CSIDriver was created the first PersistentVolumes of a provisioner wait until its
@@ -45,7 +46,7 @@ func (r *Reconciler) ofNewDrivers(ctx context.Context, object client.Object) []c
 	}
 	var requests []ctrl.Request
 	for i := range node.Spec.Drivers {
-		driver, err := optional(ctx, r.Client, types.NamespacedName{Name: node.Spec.Drivers[i].Name}, &storagev1.CSIDriver{})
+		driver, err := reconcile.Optional(ctx, r.Client, types.NamespacedName{Name: node.Spec.Drivers[i].Name}, &storagev1.CSIDriver{})
 		if err == nil && driver != nil && r.Now().Sub(driver.CreationTimestamp.Time) < registrationDelay {
 			requests = append(requests, r.unsettled(ctx, driver)...)
 		}

@@ -26,7 +26,7 @@ func (o *observation) gatherUser(ctx context.Context, reader client.Reader, clai
 	ref := o.pv.Spec.ClaimRef
 	if claim == nil || claim.UID != ref.UID {
 		var err error
-		if claim, err = optional(ctx, reader, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, &corev1.PersistentVolumeClaim{}); err != nil {
+		if claim, err = reconcile.Optional(ctx, reader, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, &corev1.PersistentVolumeClaim{}); err != nil {
 			return err
 		}
 	}
@@ -63,7 +63,7 @@ func (v view) show(status *corev1.PersistentVolumeClaimStatus, now metav1.Time) 
 // showClaim writes to the status of the claim how large the volume is, what attributes it has, and that this changes. The claim is read
 // from the API server, as the cache does not have all of its status.
 func (r *Reconciler) showClaim(ctx context.Context, o observation, _ decision) error {
-	claim, err := optional(ctx, r.Live, client.ObjectKeyFromObject(o.user), &corev1.PersistentVolumeClaim{})
+	claim, err := reconcile.Optional(ctx, r.Live, client.ObjectKeyFromObject(o.user), &corev1.PersistentVolumeClaim{})
 	if err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ func (r *Reconciler) writePV(ctx context.Context, o observation, d decision) err
 // PavVolume would delete it. It is deleted only as it was written, so no claim is bound to it. What else follows is that of
 // a PersistentVolume without a PavVolume: see settleOrphan.
 func (r *Reconciler) withdrawPV(ctx context.Context, volume *pavv1.PavVolume, pv *corev1.PersistentVolume) error {
-	live, err := optional(ctx, r.Live, client.ObjectKeyFromObject(volume), &pavv1.PavVolume{})
+	live, err := reconcile.Optional(ctx, r.Live, client.ObjectKeyFromObject(volume), &pavv1.PavVolume{})
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (r *Reconciler) withdrawPV(ctx context.Context, volume *pavv1.PavVolume, pv
 	if err := r.Client.Delete(ctx, pv, exactly(pv)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting PersistentVolume %q, whose PavVolume is gone: %w", pv.Name, err)
 	}
-	left, err := optional(ctx, r.Live, client.ObjectKeyFromObject(pv), &corev1.PersistentVolume{})
+	left, err := reconcile.Optional(ctx, r.Live, client.ObjectKeyFromObject(pv), &corev1.PersistentVolume{})
 	if err != nil {
 		return err
 	}
