@@ -10,7 +10,6 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/albertofaria/pav/internal/observability"
-	"github.com/albertofaria/pav/internal/template"
 )
 
 // judgeWithin limits the check of a pod: the API server waits ten seconds.
@@ -87,21 +85,4 @@ func get[T any](ctx context.Context, c client.Reader, version, kind string, key 
 		return nil, nil, fmt.Errorf("reading %s %q: %w", kind, key, err)
 	}
 	return typed, found.Object, nil
-}
-
-// getPVC returns the template function of that name.
-func getPVC(c client.Reader) template.GetPVC {
-	return func(ctx context.Context, name, namespace string) (map[string]any, error) {
-		// The name may be any text of a tenant. The client rejects invalid names before it asks the API server.
-		for _, part := range []string{name, namespace} {
-			if part == "" || len(content.IsPathSegmentName(part)) > 0 {
-				return nil, template.ErrNoClaim
-			}
-		}
-		_, claim, err := get[corev1.PersistentVolumeClaim](ctx, c, "v1", "PersistentVolumeClaim", client.ObjectKey{Namespace: namespace, Name: name})
-		if err == nil && claim == nil {
-			err = template.ErrNoClaim
-		}
-		return claim, err
-	}
 }

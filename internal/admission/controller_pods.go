@@ -14,6 +14,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/podplan"
+	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/template"
 	"github.com/albertofaria/pav/internal/workflow"
 )
@@ -134,7 +135,7 @@ func (h *ControllerPodHandler) planner(ctx context.Context, provisioner *pavv1.P
 	case *pavv1.PavSnapshot:
 		request := podplan.SnapshotRequest{
 			Provisioner: provisioner.UID, Generation: provisioner.Generation, Record: o,
-			Templates: h.Templates, Defaults: h.PodDefaults, GetPVC: getPVC(h.Client), Allowed: provisioner.Spec.AllowedClaimNamespaces,
+			Templates: h.Templates, Defaults: h.PodDefaults, GetPVC: reconcile.GetPVC(h.Client), Allowed: provisioner.Spec.AllowedClaimNamespaces,
 		}
 		return func() (*corev1.Pod, error) { return request.Planned(ctx, &provisioner.Spec, kind) }, nil
 	}
@@ -146,7 +147,7 @@ func (h *ControllerPodHandler) planner(ctx context.Context, provisioner *pavv1.P
 func (h *ControllerPodHandler) volumeRequest(ctx context.Context, provisioner *pavv1.PavProvisioner, volume *pavv1.PavVolume, kind string) (podplan.VolumeRequest, error) {
 	request := podplan.VolumeRequest{
 		Provisioner: provisioner.UID, Generation: provisioner.Generation,
-		Templates: h.Templates, Defaults: h.PodDefaults, GetPVC: getPVC(h.Client), Allowed: provisioner.Spec.AllowedClaimNamespaces,
+		Templates: h.Templates, Defaults: h.PodDefaults, GetPVC: reconcile.GetPVC(h.Client), Allowed: provisioner.Spec.AllowedClaimNamespaces,
 	}
 	ref := volume.Spec.ClaimRef
 	if kind == pavv1.WorkflowExpansion || kind == pavv1.WorkflowModification {

@@ -12,6 +12,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/podplan"
+	"github.com/albertofaria/pav/internal/reconcile"
 )
 
 // A node agent's token may be stolen, and with it all that it may write: every PavStage of its node. So what a pod
@@ -154,6 +155,6 @@ func (h *PodHandler) planned(ctx context.Context, s *standing, objects podplan.S
 		// A stage cannot make what is for reading only writable.
 		stage.Spec.ReadOnly = stage.Spec.ReadOnly || podplan.IsReadOnly(s.volume, s.claim)
 	}
-	request := podplan.StageRequest{Provisioner: s.provisioner, Templates: h.Templates, Defaults: h.PodDefaults, GetPVC: getPVC(h.Client)}
+	request := podplan.StageRequest{Provisioner: s.provisioner, Templates: h.Templates, Defaults: h.PodDefaults, GetPVC: reconcile.GetPVC(h.Client)}
 	return request.Planned(ctx, stage, objects, h.account)
 }

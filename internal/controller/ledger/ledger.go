@@ -96,11 +96,6 @@ func Has(record Record, d rule.Decision) bool {
 	return c != nil && c.Status == metav1.ConditionFalse && c.Reason == d.Reason && c.Message == d.Message
 }
 
-// SetFalse sets a condition to false.
-func SetFalse(record Record, kind, reason, message string) {
-	meta.SetStatusCondition(record.StatusConditions(), False(record.GetGeneration(), kind, reason, message))
-}
-
 // False returns a condition that is false for a generation of its object.
 func False(generation int64, kind, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: kind, Status: metav1.ConditionFalse,

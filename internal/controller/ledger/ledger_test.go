@@ -49,7 +49,11 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func wait(s *pavv1.PavSnapshot) { SetFalse(s, pavv1.SnapshotCreated, "Waits", "for something") }
+func setFalse(s *pavv1.PavSnapshot, kind, reason, message string) {
+	meta.SetStatusCondition(s.StatusConditions(), False(s.Generation, kind, reason, message))
+}
+
+func wait(s *pavv1.PavSnapshot) { setFalse(s, pavv1.SnapshotCreated, "Waits", "for something") }
 
 func TestPatch_WritesAChange(t *testing.T) {
 	w := newWorld(t)
@@ -84,7 +88,7 @@ func TestPatch_KeepsTheTimeOfAConditionThatStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Now = func() time.Time { return noon.Add(time.Hour) }
-	if _, err := w.Patch(t.Context(), w.record, func(s *pavv1.PavSnapshot) { SetFalse(s, pavv1.SnapshotCreated, "Waits", "for more") }); err != nil {
+	if _, err := w.Patch(t.Context(), w.record, func(s *pavv1.PavSnapshot) { setFalse(s, pavv1.SnapshotCreated, "Waits", "for more") }); err != nil {
 		t.Fatal(err)
 	}
 	c := meta.FindStatusCondition(w.record.Status.Conditions, pavv1.SnapshotCreated)
@@ -127,7 +131,7 @@ func TestPatch_RecordIsGone(t *testing.T) {
 
 func TestHas(t *testing.T) {
 	s := &pavv1.PavSnapshot{}
-	SetFalse(s, pavv1.SnapshotCreated, "Waits", strings.Repeat("x", 2*observability.MaxCondition))
+	setFalse(s, pavv1.SnapshotCreated, "Waits", strings.Repeat("x", 2*observability.MaxCondition))
 	d := rule.Waiting(pavv1.SnapshotCreated, "Waits", strings.Repeat("x", 2*observability.MaxCondition), false)
 	if !Has(s, d) {
 		t.Error("the record does not have a condition that was set")
