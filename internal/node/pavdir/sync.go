@@ -19,8 +19,8 @@ const (
 	longestSync = 5 * time.Minute
 )
 
-// ErrTooManySyncs means that a volume was not synchronized because too many others have not ended.
-var ErrTooManySyncs = errors.New("too many volumes of the node are being written back, or hang")
+// errTooManySyncs means that a volume was not synchronized because too many others have not ended.
+var errTooManySyncs = errors.New("too many volumes of the node are being written back, or hang")
 
 // Sync writes to the storage what the node has in memory of the volume that is attached for clients of the stage. It works
 // on what was opened once when the volume was attached, and which is mounted where no pod can change it, and not on
@@ -76,7 +76,7 @@ func (s *syncs) begin(stage string) (end func(), err error) {
 	case s.detaching[stage] > 0:
 		return nil, mount.ErrNotMounted
 	case len(s.running) >= maxSyncs:
-		return nil, ErrTooManySyncs
+		return nil, errTooManySyncs
 	}
 	mine := runningSync{began: time.Now(), done: make(chan struct{})}
 	s.running[stage] = mine

@@ -39,7 +39,7 @@ func TestSyncs_Begin(t *testing.T) {
 		}
 	}
 	want("0", mount.ErrHangs)
-	want("one more", ErrTooManySyncs)
+	want("one more", errTooManySyncs)
 	ends[0]()
 	want("one more", nil)
 	want("new", mount.ErrNotMounted)
