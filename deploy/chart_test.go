@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	sigsyaml "sigs.k8s.io/yaml"
@@ -199,6 +200,10 @@ func TestChart_WithoutOptionalParts(t *testing.T) {
 		t.Error("the startup taint is not removed")
 	} else if pod := as[appsv1.Deployment](t, got["Deployment pav/controller-agent"]).Spec.Template.Spec; !slices.ContainsFunc(pod.Tolerations, func(t corev1.Toleration) bool { return t.Key == "pav.albertofaria.github.io/agent-not-ready" }) {
 		t.Error("no controller agent starts if all nodes are new")
+	}
+	if got := render(t, "--set", "crossNamespaceSources.enabled=true"); !slices.Contains(as[appsv1.Deployment](t, got["Deployment pav/controller-agent"]).Spec.Template.Spec.Containers[0].Args, "--cross-namespace-sources") ||
+		!slices.ContainsFunc(as[rbacv1.ClusterRole](t, got["ClusterRole <nil>/pav-controller-agent"]).Rules, func(r rbacv1.PolicyRule) bool { return slices.Equal(r.Resources, []string{"referencegrants"}) }) {
+		t.Error("no sources of other namespaces can be used")
 	}
 	if got := render(t, "--set", "monitoring.podMonitor.enabled=true,monitoring.podMonitor.labels.release=prometheus")["PodMonitor pav/pav"]; got == nil {
 		t.Error("there is no PodMonitor")

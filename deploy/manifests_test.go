@@ -207,7 +207,7 @@ func rightsOf(account, scope string, rules []rbacv1.PolicyRule) []string {
 // rights returns all that roles of the chart give to accounts with any of its options, sorted.
 func rights(t *testing.T) []string {
 	t.Helper()
-	text, err := helm(t, "template", "pav", "chart", "--kube-version", "1.30.0", "--set", "startupTaint.enabled=true")
+	text, err := helm(t, "template", "pav", "chart", "--kube-version", "1.30.0", "--set", "startupTaint.enabled=true,crossNamespaceSources.enabled=true")
 	if err != nil {
 		t.Fatal(err)
 	}

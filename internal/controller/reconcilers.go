@@ -46,6 +46,9 @@ type Parts struct {
 	// Pods limits how many validation, creation, expansion, modification and deletion pods run at once.
 	Pods queue.Limits
 
+	// CrossNamespaceSources says whether claims may name sources of other namespaces.
+	CrossNamespaceSources bool
+
 	// StartupTaint says whether the startup taint of nodes is removed.
 	StartupTaint bool
 
@@ -91,13 +94,14 @@ func (r *Reconcilers) PodCounts() map[string]queue.Counts { return r.pool.All() 
 // Register adds the reconcilers to the manager, in the order of a volume's life. Each has its own options.
 func (r *Reconcilers) Register(mgr ctrl.Manager, options func() controller.Options) error {
 	p := r.parts
+	claims := &claim.Reconciler{Client: p.Client, Live: p.Live, Events: p.Events, CrossNamespaceSources: p.CrossNamespaceSources, Now: p.Now}
 	reconcilers := []interface {
 		Register(mgr ctrl.Manager, options controller.Options) error
 	}{
 		&provisioner.Reconciler{Client: p.Client, Live: p.Live, Definitions: p.Definitions, Now: p.Now},
-		&claim.Reconciler{Client: p.Client, Live: p.Live, Events: p.Events, Now: p.Now},
+		claims,
 		r.volumes,
-		&snapshot.Installer{Client: p.Client, Snapshots: r.snapshots},
+		&snapshot.Installer{Client: p.Client, Snapshots: r.snapshots, Claims: claims},
 		&label.Reconciler{Client: p.Client},
 		&cleanup.StageReconciler{Client: p.Client, Live: p.Live, Now: p.Now},
 		&cleanup.MissingDriverReconciler{Client: p.Client, Live: p.Live, Events: p.Events},

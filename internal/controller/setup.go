@@ -119,7 +119,7 @@ func register(ctx context.Context, mgr ctrl.Manager, now func() time.Time, o Opt
 	}
 	reconcilers := NewReconcilers(Parts{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Direct: direct, Events: events,
-		Templates: template.NewEvaluator(o.Templates), Definitions: definition.NewChecker(o.Templates), PodDefaults: o.PodDefaults, Pods: o.Pods, StartupTaint: o.StartupTaint,
+		Templates: template.NewEvaluator(o.Templates), Definitions: definition.NewChecker(o.Templates), PodDefaults: o.PodDefaults, Pods: o.Pods, StartupTaint: o.StartupTaint, CrossNamespaceSources: o.CrossNamespaceSources,
 		Version: o.Version, Now: now,
 	})
 	if reconcilers.volumes.Metrics, err = export(ctx, mgr, now, reconcilers.PodCounts); err != nil {

@@ -44,7 +44,10 @@ func (r VolumeRequest) Create(ctx context.Context, c *pavv1.VolumeCreation) (*Cr
 	if c == nil {
 		c = &pavv1.VolumeCreation{}
 	}
-	vars, err := template.CreationVariables(r.Claim, r.Class, r.Node, r.Attributes)
+	if err := r.checkSource(c); err != nil {
+		return nil, err
+	}
+	vars, err := template.CreationVariables(r.requested())
 	if err != nil {
 		return nil, &Error{err}
 	}
@@ -61,13 +64,16 @@ func (r VolumeRequest) Create(ctx context.Context, c *pavv1.VolumeCreation) (*Cr
 	if err != nil {
 		return nil, err
 	}
-	if r.Node == nil {
-		creation.Within = topology.NodeSelector(allowed)
+	if creation.Within, err = r.within(allowed); err != nil {
+		return nil, err
 	}
 	if creation.Topology, err = r.topology(ctx, c, vars, allowed); err != nil {
 		return nil, err
 	}
 	creation.Pod, err = r.pod(ctx, CreationPod, c.PodTemplate, vars)
+	if err == nil && creation.Pod == nil && r.Source != nil {
+		err = refuse("%s: yields no pod, so that there is nothing to copy the data of the source that the claim names", CreationPod)
+	}
 	return creation, err
 }
 

@@ -73,7 +73,7 @@ func (r VolumeRequest) checkLargest(ctx context.Context, v *pavv1.VolumeValidati
 	if v == nil {
 		return nil
 	}
-	vars, err := template.DynamicValidationVariables(r.Claim, r.Class, nil, r.Attributes)
+	vars, err := template.DynamicValidationVariables(template.Request{Claim: r.Claim, Class: r.Class, Attributes: r.Attributes})
 	if err != nil {
 		return &Error{err}
 	}

@@ -17,15 +17,15 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// Source has the recorded objects that a volume was created from.
-type Source struct {
+// Requested has the recorded objects of the request for a volume.
+type Requested struct {
 	Claim corev1.PersistentVolumeClaim
 	Class storagev1.StorageClass
 }
 
-// SourceOf returns the Source of a volume.
-func SourceOf(volume *pavv1.PavVolume) (Source, error) {
-	s := Source{}
+// RequestedOf returns the recorded objects of the request for a volume.
+func RequestedOf(volume *pavv1.PavVolume) (Requested, error) {
+	s := Requested{}
 	if err := json.Unmarshal(volume.Spec.Claim.Raw, &s.Claim); err != nil {
 		return s, fmt.Errorf("spec.claim of PavVolume %q: %w", volume.Name, err)
 	}
@@ -59,7 +59,7 @@ func Parameters(class *storagev1.StorageClass) (attributes map[string]string, fs
 
 // PersistentVolume returns the PersistentVolume of a volume whose handle and capacity are recorded.
 func PersistentVolume(volume *pavv1.PavVolume) (*corev1.PersistentVolume, error) {
-	s, err := SourceOf(volume)
+	s, err := RequestedOf(volume)
 	if err != nil {
 		return nil, err
 	}

@@ -161,7 +161,7 @@ func (r SnapshotRequest) variables(handle string) (template.Variables, error) {
 		}
 		*object.into = decoded
 	}
-	params, err := snapshotParameters(r.Record)
+	params, err := SnapshotParameters(r.Record)
 	if err != nil {
 		return nil, err
 	}
@@ -172,8 +172,8 @@ func (r SnapshotRequest) variables(handle string) (template.Variables, error) {
 	return vars, nil
 }
 
-// snapshotParameters returns the parameters of the VolumeSnapshotClass that a snapshot was requested with.
-func snapshotParameters(record *pavv1.PavSnapshot) (map[string]string, error) {
+// SnapshotParameters returns the parameters of the VolumeSnapshotClass that a snapshot was requested with.
+func SnapshotParameters(record *pavv1.PavSnapshot) (map[string]string, error) {
 	raw := record.Spec.Objects.SnapshotClass
 	if raw == nil {
 		return nil, nil

@@ -43,6 +43,9 @@ type VolumeRequest struct {
 	// for the claim's first consumer; Node is nil if it selected none.
 	Claim, Class, Node map[string]any
 
+	// Source is what the volume is created from; nil if it is created empty.
+	Source *pavv1.DataSource
+
 	// Volume is the PersistentVolume, and StagedOn are the names of the nodes that have it staged; only for expansion and
 	// modification.
 	Volume   map[string]any
@@ -64,6 +67,11 @@ type VolumeRequest struct {
 
 	// Defaults are those of all workflow pods.
 	Defaults workflow.Defaults
+}
+
+// requested returns the request as the contexts of templates are made from it.
+func (r VolumeRequest) requested() template.Request {
+	return template.Request{Claim: r.Claim, Class: r.Class, Node: r.Node, Attributes: r.Attributes, Source: sourceVariable(r.Source)}
 }
 
 // evaluate returns the value of a field, or nil if it is absent.
@@ -109,7 +117,7 @@ func (r VolumeRequest) Deletion(ctx context.Context, d *pavv1.VolumeDeletion, ha
 	if d == nil || d.PodTemplate == nil {
 		return nil, nil
 	}
-	vars, err := template.DeletionVariables(r.Claim, r.Provisioned, r.Class, r.Node, r.Attributes, handle)
+	vars, err := template.DeletionVariables(r.requested(), r.Provisioned, handle)
 	if err != nil {
 		return nil, &Error{err}
 	}

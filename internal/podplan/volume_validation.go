@@ -13,7 +13,7 @@ func (r VolumeRequest) Validate(ctx context.Context, v *pavv1.VolumeValidation) 
 	if v == nil {
 		v = &pavv1.VolumeValidation{}
 	}
-	vars, err := template.DynamicValidationVariables(r.Claim, r.Class, r.Node, r.Attributes)
+	vars, err := template.DynamicValidationVariables(r.requested())
 	if err != nil {
 		return nil, &Error{err}
 	}

@@ -28,6 +28,9 @@ const (
 	// known to have.
 	ClaimsByAttributesClass = "claim.attributesclass"
 
+	// ClaimsBySource finds unbound claims by the bucket of the key of the snapshot or claim that they name as their source.
+	ClaimsBySource = "claim.source"
+
 	// ClaimsByVolume finds claims by the bucket of spec.volumeName.
 	ClaimsByVolume = "claim.volume"
 
@@ -42,6 +45,9 @@ const (
 
 	// VolumesByProvisioner finds PavVolumes by spec.provisioner.
 	VolumesByProvisioner = "pavvolume.provisioner"
+
+	// VolumesBySource finds PavVolumes by the bucket of the record of the snapshot or volume that they are created from.
+	VolumesBySource = "pavvolume.source"
 
 	// volumesByStorage finds PavVolumes by the bucket of Storage.
 	volumesByStorage = "pavvolume.storage"
@@ -146,6 +152,9 @@ var indexes = []index{
 		}
 		return wanted
 	}),
+	inBucket(&corev1.PersistentVolumeClaim{}, ClaimsBySource, func(c *corev1.PersistentVolumeClaim) string {
+		return ifUnbound(c, protocol.SourceKey(c))
+	}),
 	inBucket(&corev1.PersistentVolumeClaim{}, ClaimsByVolume, func(c *corev1.PersistentVolumeClaim) string { return c.Spec.VolumeName }),
 	of(&corev1.PersistentVolume{}, HeldPVsByDriver, func(pv *corev1.PersistentVolume) string {
 		if pv.Spec.CSI == nil || !IsHeld(pv) {
@@ -161,6 +170,12 @@ var indexes = []index{
 	}),
 	inBucket(&corev1.PersistentVolume{}, PVsByStorage, storageOfPV),
 	of(&pavv1.PavVolume{}, VolumesByProvisioner, func(v *pavv1.PavVolume) string { return v.Spec.Provisioner }),
+	inBucket(&pavv1.PavVolume{}, VolumesBySource, func(v *pavv1.PavVolume) string {
+		if v.Spec.Source == nil {
+			return ""
+		}
+		return v.Spec.Source.Record()
+	}),
 	ofMany(&pavv1.PavVolume{}, volumesByStorage, func(v *pavv1.PavVolume) []string {
 		keys := storagesOfVolume(v)
 		for i := range keys {

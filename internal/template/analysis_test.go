@@ -219,9 +219,9 @@ func TestContext_IsWhatTemplatesGet(t *testing.T) {
 	staging := must(StagingVariables(volume, claim, claim, node, true))
 	static := must(StagingVariables(volume, claim, nil, node, true))
 	contexts := map[string][]Variables{
-		"volumeValidation": {must(DynamicValidationVariables(claim, class, node, nil)), must(DynamicValidationVariables(claim, class, nil, nil)), must(StaticValidationVariables(volume))},
-		"volumeCreation":   {must(CreationVariables(claim, class, node, nil)), must(CreationVariables(claim, class, nil, nil))},
-		"volumeDeletion":   {must(DeletionVariables(claim, claim, class, node, nil, "h")), must(DeletionVariables(claim, claim, class, nil, nil, ""))},
+		"volumeValidation": {must(DynamicValidationVariables(Request{Claim: claim, Class: class, Node: node})), must(DynamicValidationVariables(Request{Claim: claim, Class: class})), must(StaticValidationVariables(volume))},
+		"volumeCreation":   {must(CreationVariables(Request{Claim: claim, Class: class, Node: node})), must(CreationVariables(Request{Claim: claim, Class: class}))},
+		"volumeDeletion":   {must(DeletionVariables(Request{Claim: claim, Class: class, Node: node}, claim, "h")), must(DeletionVariables(Request{Claim: claim, Class: class}, claim, ""))},
 		"volumeStaging":    {staging, static},
 		"volumeUnstaging":  {staging, static},
 		NodeExpansion:      {must(NodeExpansionVariables(volume, claim, claim, node, true, 2)), must(NodeExpansionVariables(volume, claim, nil, node, true, 2))},
@@ -271,7 +271,7 @@ func isOfType(value any, name string) bool {
 	case []any:
 		return name == "list of string"
 	case map[string]any:
-		return name == "mapping of strings" || isObject(name)
+		return name == "mapping of strings" || name == "mapping" || isObject(name)
 	default:
 		return false
 	}

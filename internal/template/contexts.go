@@ -37,8 +37,8 @@ const (
 type Variable struct {
 	Name string
 
-	// Type is "string", "integer", "boolean", "list of string", "mapping of strings", or the kind of a Kubernetes
-	// object.
+	// Type is "string", "integer", "boolean", "list of string", "mapping of strings", "mapping", or the kind of a
+	// Kubernetes object.
 	Type string
 
 	// Optional is empty if the variable always exists, or else says when: "only for claims".
@@ -125,6 +125,7 @@ func validationContext() []Variable {
 		{Name: "requestedMaxCapacity", Type: "integer", Doc: "The maximum capacity that is requested, in bytes, or none."},
 		{Name: "params", Type: "mapping of strings", Trust: TrustAdministrator, Doc: "The parameters of the StorageClass and, with precedence, attributes; or the volumeAttributes of the PersistentVolume."},
 		{Name: "attributes", Type: "mapping of strings", Trust: TrustAdministrator, Doc: "The parameters of the claim's VolumeAttributesClass, as it was when provisioning began; empty if it names none."},
+		{Name: "source", Type: "mapping", Trust: TrustAdministrator, Doc: "What the volume is to be created from, or none: a mapping with kind, VolumeSnapshot or PersistentVolumeClaim; namespace and name, the tenants'; handle; capacity, in bytes, or none; params, of the VolumeSnapshotClass or the StorageClass; and accessibleTopology, a list that is empty for all nodes."},
 		{Name: "handle", Type: "string", Optional: onlyStatic, Trust: TrustAdministrator, Doc: "The volume's handle."},
 		{Name: "sc", Type: typeClass, Optional: onlyClaims, Trust: TrustAdministrator, Doc: "The claim's StorageClass, as it was when provisioning began."},
 		{Name: "pvc", Type: typeClaim, Optional: onlyClaims, Trust: TrustTenant, Doc: "The claim that requests the volume."},

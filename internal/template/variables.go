@@ -14,33 +14,41 @@ import (
 // templates see their keys in alphabetical order.
 type Variables map[string]any
 
+// Request is what a claim requests. Node is the Node that the scheduler selected for the claim's first consumer, or nil. Attributes are the
+// parameters of the claim's VolumeAttributesClass. Source is what the volume is created from, as templates see it, or nil.
+type Request struct {
+	Claim, Class, Node map[string]any
+	Attributes         map[string]string
+	Source             map[string]any
+}
+
 // DynamicValidationVariables returns the context of volumeValidation for a volume that a claim asks
 // for. Besides what the contract says, there is selectedNode, the Node that the scheduler selected for
-// the claim's first consumer, where it chose one: node is nil if it did not.
+// the claim's first consumer, where it chose one.
 //
-// Attributes are the parameters of the claim's VolumeAttributesClass. CSI, CreateVolume: mutable_parameters "take precedence" over
-// the parameters, so params has them, too.
-func DynamicValidationVariables(claim, class, node map[string]any, attributes map[string]string) (Variables, error) {
-	minCapacity, err := requiredStorage("the claim", claim, "spec", "resources", "requests", "storage")
+// CSI, CreateVolume: mutable_parameters "take precedence" over the parameters, so params has the attributes, too.
+func DynamicValidationVariables(r Request) (Variables, error) {
+	minCapacity, err := requiredStorage("the claim", r.Claim, "spec", "resources", "requests", "storage")
 	if err != nil {
 		return nil, err
 	}
-	maxCapacity, err := storage("the claim", claim, "spec", "resources", "limits", "storage")
+	maxCapacity, err := storage("the claim", r.Claim, "spec", "resources", "limits", "storage")
 	if err != nil {
 		return nil, err
 	}
 	vars := Variables{
-		"requestedVolumeMode":  volumeMode(claim),
-		"requestedAccessModes": list(claim, "spec", "accessModes"),
+		"requestedVolumeMode":  volumeMode(r.Claim),
+		"requestedAccessModes": list(r.Claim, "spec", "accessModes"),
 		"requestedMinCapacity": minCapacity,
 		"requestedMaxCapacity": maxCapacity,
-		"params":               overridden(mapping(class, "parameters"), attributes),
-		"attributes":           mappingOf(attributes),
-		"sc":                   class,
-		"pvc":                  claim,
+		"params":               overridden(mapping(r.Class, "parameters"), r.Attributes),
+		"attributes":           mappingOf(r.Attributes),
+		"source":               orNone(r.Source),
+		"sc":                   r.Class,
+		"pvc":                  r.Claim,
 	}
-	if node != nil {
-		vars["selectedNode"] = node
+	if r.Node != nil {
+		vars["selectedNode"] = r.Node
 	}
 	return vars, nil
 }
@@ -59,26 +67,27 @@ func StaticValidationVariables(volume map[string]any) (Variables, error) {
 		"requestedMaxCapacity": capacity,
 		"params":               mapping(volume, "spec", "csi", "volumeAttributes"),
 		"attributes":           map[string]any{},
+		"source":               nil,
 		"handle":               text(volume, "spec", "csi", "volumeHandle"),
 		"pv":                   volume,
 	}, nil
 }
 
 // CreationVariables returns the context of volumeCreation: that of volumeValidation, and the default handle.
-func CreationVariables(claim, class, node map[string]any, attributes map[string]string) (Variables, error) {
-	vars, err := DynamicValidationVariables(claim, class, node, attributes)
+func CreationVariables(r Request) (Variables, error) {
+	vars, err := DynamicValidationVariables(r)
 	if err != nil {
 		return nil, err
 	}
-	vars["defaultHandle"] = "pvc-" + text(claim, "metadata", "uid")
+	vars["defaultHandle"] = "pvc-" + text(r.Claim, "metadata", "uid")
 	return vars, nil
 }
 
 // DeletionVariables returns the context of volumeDeletion: that of volumeCreation, the claim that the
 // volume was created for as it was then, and the handle of the volume as volumeHandle if it is known, which is
 // "" if the volume was never created.
-func DeletionVariables(claim, provisioned, class, node map[string]any, attributes map[string]string, handle string) (Variables, error) {
-	vars, err := CreationVariables(claim, class, node, attributes)
+func DeletionVariables(r Request, provisioned map[string]any, handle string) (Variables, error) {
+	vars, err := CreationVariables(r)
 	if err != nil {
 		return nil, err
 	}
@@ -87,6 +96,22 @@ func DeletionVariables(claim, provisioned, class, node map[string]any, attribute
 		vars["volumeHandle"] = handle
 	}
 	return vars, nil
+}
+
+// SourceVariable returns what a volume is created from as templates see it. Parameters are those of the VolumeSnapshotClass or the
+// StorageClass. Capacity is nil if it is not known.
+func SourceVariable(kind, namespace, name, handle string, capacity *int64, params map[string]string, topology []map[string]string) map[string]any {
+	reachable := make([]any, len(topology))
+	for i, labels := range topology {
+		reachable[i] = mappingOf(labels)
+	}
+	source := map[string]any{
+		"kind": kind, "namespace": namespace, "name": name, "handle": handle, "capacity": nil, "params": mappingOf(params), "accessibleTopology": reachable,
+	}
+	if capacity != nil {
+		source["capacity"] = *capacity
+	}
+	return source
 }
 
 // ExpansionVariables returns the context of volumeExpansion: the claim's PersistentVolume, as it is before the expansion, and

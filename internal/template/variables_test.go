@@ -32,7 +32,7 @@ func TestVariables(t *testing.T) {
 	type context func() (Variables, error)
 	dynamic := func(claim, class string) context {
 		c, k := object(t, claim), object(t, class)
-		return func() (Variables, error) { return DynamicValidationVariables(c, k, nil, nil) }
+		return func() (Variables, error) { return DynamicValidationVariables(Request{Claim: c, Class: k}) }
 	}
 	static := func(volume string) context {
 		v := object(t, volume)
@@ -40,14 +40,14 @@ func TestVariables(t *testing.T) {
 	}
 	creation := func(claim, class string) context {
 		c, k := object(t, claim), object(t, class)
-		return func() (Variables, error) { return CreationVariables(c, k, nil, nil) }
+		return func() (Variables, error) { return CreationVariables(Request{Claim: c, Class: k}) }
 	}
 	deletion := func(handle string) context {
 		c, k := object(t, leastClaim), object(t, leastClass)
-		return func() (Variables, error) { return DeletionVariables(c, c, k, nil, nil, handle) }
+		return func() (Variables, error) { return DeletionVariables(Request{Claim: c, Class: k}, c, handle) }
 	}
 	selected := func() (Variables, error) {
-		return DeletionVariables(object(t, leastClaim), object(t, leastClaim), object(t, leastClass), object(t, someNode), nil, "")
+		return DeletionVariables(Request{Claim: object(t, leastClaim), Class: object(t, leastClass), Node: object(t, someNode)}, object(t, leastClaim), "")
 	}
 	staging := func(volume, claim string, readOnly bool) context {
 		v, c, n := object(t, volume), object(t, claim), object(t, someNode)
@@ -190,7 +190,7 @@ func TestVariables_Refused(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if vars, err := CreationVariables(object(t, test.claim), map[string]any{}, nil, nil); err == nil || err.Error() != test.want {
+			if vars, err := CreationVariables(Request{Claim: object(t, test.claim)}); err == nil || err.Error() != test.want {
 				t.Errorf("got %v and error %v, want %s", vars, err, test.want)
 			}
 		})

@@ -200,6 +200,18 @@ type VolumeCreation struct {
 	// podTemplate is the PodTemplateSpec of the creation pod, which runs to completion.
 	// +optional
 	PodTemplate *Template `json:"podTemplate,omitempty"`
+
+	// dataSources are the kinds of objects that volumes can be created from: VolumeSnapshot, PersistentVolumeClaim or both. The
+	// creation pod copies the data of the variable source, if it is not none. Not templates. Default: none; claims with such a source
+	// are refused.
+	// +optional
+	// +listType=set
+	DataSources []DataSourceKind `json:"dataSources,omitempty"`
+
+	// dependsOnSource says that a volume cannot exist without the snapshot or the volume that it was created from: the storage of that
+	// is not deleted while the volume exists. Not a template. Default: false.
+	// +optional
+	DependsOnSource bool `json:"dependsOnSource,omitempty"`
 }
 
 // VolumeDeletion defines how a volume is deleted. It is evaluated when a volume is deleted.

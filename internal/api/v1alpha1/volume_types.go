@@ -136,6 +136,7 @@ type ClaimReference struct {
 
 // PavVolumeSpec is the request for a volume.
 //
+// +kubebuilder:validation:XValidation:rule="has(self.source) == has(oldSelf.source)",fieldPath=".source",message="is immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.volumeAttributesClass) == has(oldSelf.volumeAttributesClass)",fieldPath=".volumeAttributesClass",message="is immutable"
 type PavVolumeSpec struct {
 	// provisioner is the name of the PavProvisioner.
@@ -158,6 +159,11 @@ type PavVolumeSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable"
 	// +mapType=atomic
 	VolumeAttributesClass *apiextensionsv1.JSON `json:"volumeAttributesClass,omitempty"`
+
+	// source is what the volume is created from, as it was when provisioning began; absent if the volume is created empty.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable"
+	Source *DataSource `json:"source,omitempty"`
 
 	// claim is a copy of the claim, which is kept up to date until the claim is deleted.
 	// +kubebuilder:validation:Type=object
@@ -231,6 +237,11 @@ type PavVolumeStatus struct {
 	// pod is the pod of the current step. It is recorded before it is created.
 	// +optional
 	Pod *PodReference `json:"pod,omitempty"`
+
+	// syncRequestTime is when the nodes that have the source volume staged were asked to write to the storage what they have in
+	// memory, for the current attempt.
+	// +optional
+	SyncRequestTime *metav1.MicroTime `json:"syncRequestTime,omitempty"`
 
 	// creationPod is the creation pod, if it created /pav/ready and its containers may still run. The volume can be
 	// claimed meanwhile, but no other pod of it runs.
@@ -329,19 +340,6 @@ type PavVolumeStatus struct {
 	// that each retry counts once.
 	// +optional
 	LastHandledRetry string `json:"lastHandledRetry,omitempty"`
-}
-
-// VolumeReader is an object for which a pod reads the storage of a volume.
-type VolumeReader struct {
-	// kind is PavSnapshot.
-	Kind string `json:"kind"`
-
-	// name of the object.
-	Name string `json:"name"`
-
-	// unstaged says that no node may begin to stage the volume meanwhile.
-	// +optional
-	Unstaged bool `json:"unstaged,omitempty"`
 }
 
 // StorageConflict is storage that a creation pod named although another object uses it.

@@ -35,11 +35,15 @@ type Reconciler struct {
 	// Events records events on claims.
 	Events record.EventRecorder
 
+	// CrossNamespaceSources says that claims may name sources of other namespaces, where a ReferenceGrant lets them.
+	CrossNamespaceSources bool
+
 	// Now returns the time of the cluster, which the times in objects are compared with.
 	Now func() time.Time
 
-	repeats observability.Repeats
-	copies  copies
+	controller controller.Controller
+	repeats    observability.Repeats
+	copies     copies
 }
 
 // Register adds the reconciler and its watches to the manager.
@@ -47,6 +51,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 	claims := ctrl.NewControllerManagedBy(mgr).
 		Named("claim").
 		For(&corev1.PersistentVolumeClaim{}).
+		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(r.ofSource(protocol.KindClaim))).
 		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.claimsBy(reconcile.ClaimsByClass))).
 		Watches(&pavv1.PavProvisioner{}, handler.EnqueueRequestsFromMapFunc(r.claimsBy(reconcile.ClaimsByProvisioner)), builder.WithPredicates(reconcile.IgnoreCountUpdates)).
 		Watches(&pavv1.PavVolume{}, handler.EnqueueRequestsFromMapFunc(claimOf), builder.WithPredicates(createdOrDeleted)).
@@ -59,7 +64,8 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 	if served {
 		claims.Watches(&storagev1.VolumeAttributesClass{}, handler.EnqueueRequestsFromMapFunc(r.claimsBy(reconcile.ClaimsByAttributesClass)))
 	}
-	return claims.Complete(r)
+	r.controller, err = claims.Build(r)
+	return err
 }
 
 // createdOrDeleted passes the creation and deletion of PavVolumes: other changes do not matter to the claim.
@@ -109,7 +115,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 // gather reads from the cache what the decision depends on.
 func (r *Reconciler) gather(ctx context.Context, claim *corev1.PersistentVolumeClaim) (snapshot, error) {
-	o := snapshot{claim: claim}
+	o := snapshot{claim: claim, crossNamespace: r.CrossNamespaceSources}
 	var err error
 	if o.volume, err = optional(ctx, r.Client, protocol.VolumeName(claim.UID), &pavv1.PavVolume{}); err != nil {
 		return o, err

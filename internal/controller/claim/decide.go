@@ -26,6 +26,11 @@ type snapshot struct {
 	// attributesClass is the claim's VolumeAttributesClass; nil if the claim names none, or it does not exist.
 	attributesClass *storagev1.VolumeAttributesClass
 
+	// source is what is known of the object that the claim names as its source; nil if it names none, or as long as the API server was not
+	// asked. crossNamespace says that it may be in another namespace.
+	source         *source
+	crossNamespace bool
+
 	// volume is the PavVolume of the claim's UID; nil if it does not exist.
 	volume *pavv1.PavVolume
 }
@@ -76,7 +81,7 @@ func decide(o snapshot) decision {
 	if waitsForConsumer(o) {
 		return decision{action: ignore}
 	}
-	if source := dataSource(o.claim); source != nil && isPopulators(source) {
+	if source := protocol.Source(o.claim); source != nil && protocol.IsPopulators(source) {
 		return decision{action: leave}
 	}
 	for _, refusal := range refusals {
@@ -130,14 +135,6 @@ func refuseSelector(o snapshot) string {
 	return "spec.selector: dynamic provisioning cannot honour a selector; remove it"
 }
 
-func refuseDataSource(o snapshot) string {
-	source := dataSource(o.claim)
-	if source == nil {
-		return ""
-	}
-	return fmt.Sprintf("spec.dataSourceRef: PavProvisioner %q cannot fill a new volume from %s %q", o.provisioner.Name, source.Kind, source.Name)
-}
-
 func refuseAttributesClass(o snapshot) string {
 	name := protocol.AttributesClass(o.claim)
 	if name == "" {
@@ -155,24 +152,6 @@ func refuseAttributesClass(o snapshot) string {
 // waitsForConsumer reports whether the scheduler has yet to select a node.
 func waitsForConsumer(o snapshot) bool {
 	return protocol.BindsLate(o.class) && o.claim.Annotations[protocol.SelectedNode] == ""
-}
-
-// dataSource returns the source that the volume is to be filled from, or nil. The API server keeps dataSource and
-// dataSourceRef equal, unless the latter has another namespace.
-func dataSource(claim *corev1.PersistentVolumeClaim) *corev1.TypedObjectReference {
-	if ref := claim.Spec.DataSourceRef; ref != nil {
-		return ref
-	}
-	if source := claim.Spec.DataSource; source != nil {
-		return &corev1.TypedObjectReference{APIGroup: source.APIGroup, Kind: source.Kind, Name: source.Name}
-	}
-	return nil
-}
-
-// isPopulators reports whether a volume populator handles a source. As for external-provisioner, these are all
-// sources except claims and snapshots.
-func isPopulators(source *corev1.TypedObjectReference) bool {
-	return source.Kind != "PersistentVolumeClaim" && source.Kind != "VolumeSnapshot"
 }
 
 // copiedVersion returns the resource version of the volume's copy of its claim.

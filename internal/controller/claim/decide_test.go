@@ -68,12 +68,6 @@ func TestDecide(t *testing.T) {
 		"a provisioner under deletion provisions no more volumes": {spoil: func(o *snapshot) { o.provisioner.DeletionTimestamp = &now }, want: refuse, message: `PavProvisioner "demo" is being deleted and provisions no more volumes`},
 		"a static provisioner makes no volumes":                   {spoil: func(o *snapshot) { o.provisioner.Spec.ProvisioningModes = []pavv1.ProvisioningMode{"Static"} }, want: refuse, message: `PavProvisioner "demo" does not provision dynamically: its spec.provisioningModes is [Static], without Dynamic`},
 		"a selector is refused":                                   {spoil: func(o *snapshot) { o.claim.Spec.Selector = &metav1.LabelSelector{} }, want: refuse, message: "spec.selector: dynamic provisioning cannot honour a selector; remove it"},
-		"a clone is refused": {spoil: func(o *snapshot) {
-			o.claim.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "src"}
-		}, want: refuse, message: `spec.dataSourceRef: PavProvisioner "demo" cannot fill a new volume from PersistentVolumeClaim "src"`},
-		"a snapshot is refused": {spoil: func(o *snapshot) {
-			o.claim.Spec.DataSourceRef = &corev1.TypedObjectReference{APIGroup: &group, Kind: "VolumeSnapshot", Name: "src"}
-		}, want: refuse, message: `spec.dataSourceRef: PavProvisioner "demo" cannot fill a new volume from VolumeSnapshot "src"`},
 		"other sources are left to their populators": {spoil: func(o *snapshot) {
 			o.claim.Spec.DataSourceRef = &corev1.TypedObjectReference{APIGroup: &group, Kind: "Backup", Name: "src"}
 		}, want: leave},

@@ -58,7 +58,7 @@ type copied struct{ claim, class, attributesClass *unstructured.Unstructured }
 // readLive reads from the API server what the decision depends on, with the complete claim and classes. Claim and StorageClass are
 // nil if the claim, its class or its provisioner is gone, or if the claim was replaced.
 func (r *Reconciler) readLive(ctx context.Context, o snapshot) (live snapshot, raw copied, err error) {
-	live = snapshot{claim: &corev1.PersistentVolumeClaim{}, class: &storagev1.StorageClass{}}
+	live = snapshot{crossNamespace: r.CrossNamespaceSources, claim: &corev1.PersistentVolumeClaim{}, class: &storagev1.StorageClass{}}
 	// A PavVolume of a provisioner that is being deleted would be deleted at once, and written again.
 	if live.provisioner, err = optional(ctx, r.Live, o.provisioner.Name, &pavv1.PavProvisioner{}); err != nil || live.provisioner == nil {
 		return live, raw, err
@@ -78,7 +78,10 @@ func (r *Reconciler) readLive(ctx context.Context, o snapshot) (live snapshot, r
 		return live, raw, err
 	}
 	raw.claim, raw.class = rawClaim, rawClass
-	raw.attributesClass, err = r.readAttributesClass(ctx, &live)
+	if raw.attributesClass, err = r.readAttributesClass(ctx, &live); err != nil {
+		return live, raw, err
+	}
+	live.source, err = r.readSource(ctx, live)
 	return live, raw, err
 }
 
@@ -122,6 +125,10 @@ func newPavVolume(o snapshot, raw copied) (*pavv1.PavVolume, error) {
 		}
 		attributesJSON = &text
 	}
+	source, err := o.recorded()
+	if err != nil {
+		return nil, err
+	}
 	policy := corev1.PersistentVolumeReclaimDelete
 	if o.class.ReclaimPolicy != nil {
 		policy = *o.class.ReclaimPolicy
@@ -129,6 +136,9 @@ func newPavVolume(o snapshot, raw copied) (*pavv1.PavVolume, error) {
 	labels := map[string]string{pavv1.ProvisionerLabel: o.provisioner.Name}
 	if node := o.claim.Annotations[protocol.SelectedNode]; node != "" && protocol.BindsLate(o.class) {
 		labels[pavv1.NodeLabel] = workflow.Hash(node)
+	}
+	if source != nil {
+		labels[pavv1.SourceLabel] = workflow.Hash(source.Record())
 	}
 	return &pavv1.PavVolume{
 		ObjectMeta: metav1.ObjectMeta{
@@ -140,6 +150,7 @@ func newPavVolume(o snapshot, raw copied) (*pavv1.PavVolume, error) {
 			Provisioner:   o.provisioner.Name,
 			ClaimRef:      pavv1.ClaimReference{Namespace: o.claim.Namespace, Name: o.claim.Name, UID: o.claim.UID},
 			StorageClass:  classJSON,
+			Source:        source,
 			Claim:         claimJSON,
 			ReclaimPolicy: policy,
 

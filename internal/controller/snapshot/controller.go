@@ -100,6 +100,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 		Watches(&pavv1.PavProvisioner{}, handler.EnqueueRequestsFromMapFunc(r.contentsBy(contentsByDriver)), builder.WithPredicates(reconcile.IgnoreCountUpdates)).
 		Watches(&pavv1.PavProvisioner{}, handler.EnqueueRequestsFromMapFunc(r.unsettled), builder.WithPredicates(reconcile.IgnoreCountUpdates)).
 		Watches(&pavv1.PavVolume{}, handler.EnqueueRequestsFromMapFunc(r.ofVolume)).
+		Watches(&pavv1.PavVolume{}, handler.EnqueueRequestsFromMapFunc(ofRestored)).
 		Watches(&pavv1.PavStage{}, handler.EnqueueRequestsFromMapFunc(r.ofStage)).
 		Watches(&pavv1.PavSnapshot{}, handler.EnqueueRequestsFromMapFunc(r.concerned), builder.WithPredicates(storageChanges)).
 		Watches(&snapshotv1.VolumeSnapshotContent{}, handler.EnqueueRequestsFromMapFunc(r.concerned)).
@@ -199,6 +200,15 @@ func (r *Reconciler) ofVolume(ctx context.Context, object client.Object) []ctrl.
 		}
 	}
 	return requests
+}
+
+// ofRestored maps a volume to the snapshot that it was created from, which may wait for it.
+func ofRestored(_ context.Context, object client.Object) []ctrl.Request {
+	volume, ok := object.(*pavv1.PavVolume)
+	if !ok || volume.Spec.Source == nil || volume.Spec.Source.Kind != pavv1.DataSourceSnapshot {
+		return nil
+	}
+	return named(volume.Spec.Source.SnapshotName)
 }
 
 func (r *Reconciler) ofStage(ctx context.Context, object client.Object) []ctrl.Request {

@@ -15,6 +15,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/attempt"
+	"github.com/albertofaria/pav/internal/controller/reading"
 	"github.com/albertofaria/pav/internal/controller/rule"
 	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/podplan"
@@ -36,7 +37,7 @@ func (r *Reconciler) begin(ctx context.Context, o observation, d rule.Decision) 
 		return r.refuse(ctx, o, pavv1.WorkflowSnapshotCreation, r.beginning(o, nil), err)
 	}
 	if o.pending() {
-		if err := r.enter(ctx, o); err != nil {
+		if err := r.readers().Enter(ctx, o.reading(), inUse); err != nil {
 			return err
 		}
 	}
@@ -79,7 +80,7 @@ func (r *Reconciler) beginning(o observation, plan *podplan.SnapshotPlan) change
 		status.LastHandledRetry = o.record.Annotations[pavv1.RetryAnnotation]
 		status.ProvisionerGeneration = o.provisioner.Generation
 		status.SyncRequestTime = nil
-		if o.pending() && o.whileStaged() == pavv1.SnapshotSync {
+		if o.pending() && reading.WhileStaged(o.provisioner) == pavv1.SnapshotSync {
 			status.SyncRequestTime = new(metav1.NewMicroTime(r.Now()))
 		}
 		if o.volume != nil {

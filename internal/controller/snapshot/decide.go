@@ -11,7 +11,6 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/attempt"
 	"github.com/albertofaria/pav/internal/controller/rule"
-	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -90,7 +89,7 @@ func decide(o observation) rule.Decision {
 		d = waitForUnrecorded(o, pod)
 		d.Rule = "a pod that is not recorded has not ended"
 	}
-	if o.holds() && !o.reads(d.Step) {
+	if o.reading().Holds() && !o.reads(d.Step) {
 		return rule.Decision{Step: stepLeave, Rule: "the storage of the volume is not read any more"}
 	}
 	return d
@@ -161,34 +160,19 @@ var pendingTable = table{
 	{Name: "a pod is recorded", When: func(o observation) bool { return o.record.Status.Pod != nil }, Then: creationPodTable.Decide},
 	{Name: "no snapshot can be made", When: func(o observation) bool { return o.refusal() != nil }, Then: func(o observation) rule.Decision { return *o.refusal() }},
 	{Name: "the next attempt is not due", When: func(o observation) bool { return creationBackoff(o) > 0 }, Then: rule.Again(creationBackoff)},
-	{Name: "the volume changes", When: func(o observation) bool { return o.changes() != "" && !o.holds() }, Then: func(o observation) rule.Decision {
-		return rule.Waiting(pavv1.SnapshotCreated, "VolumeChanges", o.changes(), false)
-	}},
-	{Name: "the volume is staged, and must not be", When: func(o observation) bool { return o.whileStaged() == pavv1.SnapshotWait && len(o.stagedOn()) > 0 }, Then: func(o observation) rule.Decision {
-		return rule.Waiting(pavv1.SnapshotCreated, "StillStaged", "waiting for the volume to be unstaged on "+reconcile.ListNodes(o.stagedOn())+", as spec.snapshotCreation.whileStaged of the PavProvisioner is Wait", false)
-	}},
-	{Name: "many snapshots read the volume", When: func(o observation) bool {
-		return o.volume != nil && !o.holds() && len(o.volume.Status.Readers) >= mostReaders
-	}, Then: func(o observation) rule.Decision {
-		return rule.Waiting(pavv1.SnapshotCreated, "VolumeBusy", fmt.Sprintf("waiting for %d other snapshots of the volume", len(o.volume.Status.Readers)), false)
-	}},
+	{Name: "the volume must not be read yet", When: func(o observation) bool { return o.obstacle() != nil }, Then: func(o observation) rule.Decision { return *o.obstacle() }},
 	{Name: "the snapshot is to be created", When: rule.Always[observation], Then: to(stepBegin)},
 }
-
-// mostReaders is how many snapshots of a volume are in the making at once: a tenant who makes many must not fill the PavVolume.
-const mostReaders = 16
 
 // creationPodTable is for a recorded creation pod of a snapshot that is not cut.
 var creationPodTable = table{
 	{Name: "no snapshot can be made any more, and the pod was not created", When: func(o observation) bool { return waitsForSlot(o) && o.refusal() != nil }, Then: to(stepDropPod)},
-	{Name: "the volume was staged before the pod was created", When: func(o observation) bool {
-		return waitsForSlot(o) && o.whileStaged() == pavv1.SnapshotWait && len(o.stagedOn()) > 0
-	}, Then: to(stepDropPod)},
-	{Name: "a node has not been asked to write what it has in memory", When: func(o observation) bool { return waitsForSlot(o) && len(o.unasked()) > 0 }, Then: to(stepSync)},
-	{Name: "a node does not write what it has in memory", When: func(o observation) bool {
-		return waitsForSlot(o) && len(o.unsynced()) > 0 && o.syncFor() >= syncTimeout
-	}, Then: to(stepGiveUpSync)},
-	{Name: "a node has yet to write what it has in memory", When: func(o observation) bool { return waitsForSlot(o) && len(o.unsynced()) > 0 }, Then: awaitSync},
+	{Name: "the volume was staged before the pod was created", When: func(o observation) bool { return waitsForSlot(o) && o.reading().MustWait() }, Then: to(stepDropPod)},
+	{Name: "a node has not been asked to write what it has in memory", When: func(o observation) bool { return waitsForSlot(o) && len(o.reading().Unasked()) > 0 }, Then: to(stepSync)},
+	{Name: "a node does not write what it has in memory", When: func(o observation) bool { return waitsForSlot(o) && o.reading().IsSyncLate() }, Then: to(stepGiveUpSync)},
+	{Name: "a node has yet to write what it has in memory", When: func(o observation) bool { return waitsForSlot(o) && len(o.reading().Unsynced()) > 0 }, Then: func(o observation) rule.Decision {
+		return o.reading().AwaitSync(pavv1.SnapshotCreated)
+	}},
 	{Name: "the creation pod waits for a slot", When: waitsForSlot, Then: func(o observation) rule.Decision {
 		return rule.OfPod(o.attempt().DecideQueued(), pavv1.SnapshotCreated)
 	}},

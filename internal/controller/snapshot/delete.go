@@ -13,7 +13,9 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/attempt"
+	"github.com/albertofaria/pav/internal/controller/reading"
 	"github.com/albertofaria/pav/internal/controller/rule"
+	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -174,8 +176,25 @@ func (r *Reconciler) markDeleted(ctx context.Context, o observation, d rule.Deci
 		if err := r.confirm(ctx, o, d.Step); err != nil {
 			return err
 		}
+		if err := r.checkUnneeded(ctx, o); err != nil {
+			return err
+		}
 	}
 	return r.patchStatus(ctx, o.record, setDeleted)
+}
+
+// checkUnneeded asks the API server, before the storage of a snapshot is deleted, whether a volume needs it. This is asked after the
+// deletion pod was recorded, and volumes look at the record after theirs was written: one of both sees the other. If one does, the cache
+// is behind, and the error is reconcile.ErrStale.
+func (r *Reconciler) checkUnneeded(ctx context.Context, o observation) error {
+	if o.pending() {
+		return nil
+	}
+	volumes, err := r.readers().LiveDependents(ctx, pavv1.RecordOfSnapshot(o.record.Name), reading.Depend(o.provisioner))
+	if err == nil && len(volumes) > 0 {
+		err = reconcile.ErrStale
+	}
+	return err
 }
 
 func setDeleted(status *pavv1.PavSnapshotStatus) {

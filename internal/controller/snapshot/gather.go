@@ -12,6 +12,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/attempt"
+	"github.com/albertofaria/pav/internal/controller/reading"
 	"github.com/albertofaria/pav/internal/controller/rule"
 	"github.com/albertofaria/pav/internal/protocol"
 	"github.com/albertofaria/pav/internal/reconcile"
@@ -37,6 +38,9 @@ func (r *Reconciler) gather(ctx context.Context, record *pavv1.PavSnapshot) (obs
 	var err error
 	if o.is(pavv1.SnapshotDeleting) || o.reverting() {
 		o.others, err = r.holders(ctx, record, handleOf(record))
+	}
+	if err == nil && o.is(pavv1.SnapshotDeleting) {
+		o.volumes, err = r.readers().Dependents(ctx, pavv1.RecordOfSnapshot(record.Name), reading.Depend(o.provisioner))
 	}
 	return o, err
 }
@@ -145,24 +149,13 @@ func (r *Reconciler) podsOf(ctx context.Context, record string) ([]corev1.Pod, e
 
 // gatherStages looks up where the volume is staged, as long as that matters.
 func (r *Reconciler) gatherStages(ctx context.Context, o *observation) error {
-	if !o.pending() || o.record.Spec.VolumeName == "" || o.whileStaged() == pavv1.SnapshotAllow {
+	if !o.pending() || o.record.Spec.VolumeName == "" {
 		return nil
 	}
-	var err error
-	o.stages, err = reconcile.StagesOfVolume(ctx, r.Client, o.record.Spec.Provisioner, o.record.Spec.VolumeName)
-	if err != nil {
-		return err
-	}
-	o.nodes = map[string]bool{}
-	for i := range o.stages {
-		name := o.stages[i].Spec.NodeName
-		node, err := reconcile.Optional(ctx, r.Client, client.ObjectKey{Name: name}, &corev1.Node{})
-		if err != nil {
-			return err
-		}
-		o.nodes[name] = !reconcile.IsNodeGone(node)
-	}
-	return nil
+	of := o.reading()
+	err := r.readers().GatherStages(ctx, &of)
+	o.stages, o.nodes = of.Stages, of.Nodes
+	return err
 }
 
 // confirm decides again with the objects that the API server has, before a step that cannot be undone. If that gives another step, the

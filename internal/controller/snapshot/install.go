@@ -25,6 +25,9 @@ type Installer struct {
 	// Snapshots is the reconciler.
 	Snapshots *Reconciler
 
+	// Claims is the reconciler of claims, which wait for VolumeSnapshots, too.
+	Claims interface{ WatchSnapshots(mgr ctrl.Manager) error }
+
 	mgr       ctrl.Manager
 	options   controller.Options
 	installed bool
@@ -73,6 +76,9 @@ func (i *Installer) install(ctx context.Context) error {
 		if err := i.mgr.GetFieldIndexer().IndexField(ctx, &snapshotv1.VolumeSnapshotContent{}, index.name, index.extract); err != nil {
 			return fmt.Errorf("adding index %s: %w", index.name, err)
 		}
+	}
+	if err := i.Claims.WatchSnapshots(i.mgr); err != nil {
+		return err
 	}
 	return i.Snapshots.Register(i.mgr, i.options)
 }

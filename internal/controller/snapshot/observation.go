@@ -1,7 +1,6 @@
 package snapshot
 
 import (
-	"slices"
 	"time"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
@@ -10,6 +9,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/attempt"
+	"github.com/albertofaria/pav/internal/controller/reading"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -45,6 +45,9 @@ type observation struct {
 
 	// others are the names of other PavSnapshots and VolumeSnapshotContents that have the handle of the snapshot.
 	others []string
+
+	// volumes are the names of the PavVolumes that need the snapshot: they are being created from it, or depend on it.
+	volumes []string
 
 	// nodeGone says that the node of the recorded pod does not exist any more, so that nobody reports the files of the pod.
 	nodeGone bool
@@ -110,51 +113,12 @@ func (o observation) restored() bool {
 	return uid != "" && uid != o.record.UID
 }
 
-// holds reports whether the snapshot is a reader of its volume.
-func (o observation) holds() bool {
-	return o.volume != nil && slices.ContainsFunc(o.volume.Status.Readers, o.isSelf)
-}
-
-func (o observation) isSelf(reader pavv1.VolumeReader) bool {
-	return reader.Kind == kind && reader.Name == o.record.Name
-}
-
-// whileStaged returns what the definition says of volumes that are staged.
-func (o observation) whileStaged() pavv1.SnapshotWhileStaged {
-	if o.provisioner == nil || o.provisioner.Spec.SnapshotCreation == nil || o.provisioner.Spec.SnapshotCreation.WhileStaged == "" {
-		return pavv1.SnapshotAllow
+// reading returns the snapshot as a reader of its volume.
+func (o observation) reading() reading.Reading {
+	return reading.Reading{
+		Kind: kind, Name: o.record.Name, Provisioner: o.record.Spec.Provisioner, VolumeName: o.record.Spec.VolumeName, Volume: o.volume,
+		WhileStaged: reading.WhileStaged(o.provisioner), Stages: o.stages, Nodes: o.nodes, SyncRequested: o.record.Status.SyncRequestTime, Now: o.now,
 	}
-	return o.provisioner.Spec.SnapshotCreation.WhileStaged
-}
-
-// stagedOn returns the nodes that have the volume staged, or are about to.
-func (o observation) stagedOn() []string {
-	var names []string
-	for i := range o.stages {
-		if o.stages[i].Status.Phase != pavv1.StageFailed {
-			names = append(names, o.stages[i].Spec.NodeName)
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
-}
-
-// unsynced returns the stages whose nodes have yet to write to the storage what they have in memory. What a node that is gone had in
-// memory is lost.
-func (o observation) unsynced() []*pavv1.PavStage {
-	asked := o.record.Status.SyncRequestTime
-	if o.whileStaged() != pavv1.SnapshotSync || asked == nil {
-		return nil
-	}
-	var stages []*pavv1.PavStage
-	for i := range o.stages {
-		s := &o.stages[i]
-		done := s.Status.SyncedTime != nil && !s.Status.SyncedTime.Before(asked)
-		if s.Status.Phase != pavv1.StageFailed && !done && o.nodes[s.Spec.NodeName] {
-			stages = append(stages, s)
-		}
-	}
-	return stages
 }
 
 // workflows are the workflows of each step; words say what a pod of the step does.

@@ -128,39 +128,21 @@ func checkHandle(record *pavv1.PavSnapshot, plan *podplan.SnapshotPlan) error {
 	return refuse("spec.snapshotCreation.handle: is %q now, and was %q when the attempt began", plan.Handle, record.Status.PlannedHandle)
 }
 
-// isUnready reports whether the recorded creation pod cannot run as it was recorded: someone has removed the snapshot from the readers of
-// its volume, or the definition asks for something else of the nodes now.
+// isUnready reports whether the recorded creation pod cannot run as it was recorded.
 func (r *Reconciler) isUnready(ctx context.Context, o observation) (bool, error) {
 	if !o.pending() {
 		return false, nil
 	}
-	if !o.holdsFor() || o.whileStaged() == pavv1.SnapshotSync && o.record.Status.SyncRequestTime == nil {
-		return true, nil
-	}
-	if o.whileStaged() != pavv1.SnapshotSync {
-		return false, nil
-	}
-	// A node may have staged the volume before the request although the cache does not show it yet.
-	stages, err := r.liveStages(ctx, o)
-	if err != nil {
-		return false, err
-	}
-	for i := range stages {
-		if _, known := o.nodes[stages[i].Spec.NodeName]; !known {
-			return false, reconcile.ErrStale
-		}
-	}
-	if o.stages = stages; len(o.unsynced()) > 0 {
-		return false, reconcile.ErrStale
-	}
-	return false, nil
+	return r.readers().IsUnready(ctx, o.reading())
 }
 
 // start creates a recorded pod that has a slot, and records its UID.
 func (r *Reconciler) start(ctx context.Context, o observation, pod *corev1.Pod) error {
 	err := r.Runner.CheckNamespace(ctx, pod.Namespace)
 	if err == nil && workflows[o.record.Status.Step] == pavv1.WorkflowSnapshotDeletion {
-		err = r.checkAlone(ctx, o.record)
+		if err = r.checkAlone(ctx, o.record); err == nil {
+			err = r.checkUnneeded(ctx, o)
+		}
 	}
 	if err == nil {
 		err = r.Runner.Create(ctx, pod)

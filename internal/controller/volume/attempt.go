@@ -31,6 +31,9 @@ func (r *Reconciler) begin(ctx context.Context, o observation, _ decision) error
 	if err := o.checkAttributes(); err != nil { // The definition may have changed since the last attempt.
 		return r.refuse(ctx, o, pavv1.WorkflowValidation, beginning(o, nil), err)
 	}
+	if err := r.reachSource(ctx, &o, &request); err != nil {
+		return r.refuse(ctx, o, pavv1.WorkflowValidation, beginning(o, nil), err)
+	}
 	claim, err := podplan.RecordClaim(request.Claim)
 	if err != nil { // The claim may have grown since the last attempt.
 		return r.refuse(ctx, o, pavv1.WorkflowValidation, beginning(o, nil), err)
@@ -106,6 +109,9 @@ func (r *Reconciler) createBy(ctx context.Context, o observation, request podpla
 	if err := r.checkNoPV(ctx, o); err != nil {
 		return err
 	}
+	if err := r.enterSource(ctx, o); err != nil {
+		return err
+	}
 	return r.intend(ctx, o, intent{
 		step: pavv1.StepCreating, pod: creation.Pod, generation: request.Generation, within: creation.Within,
 		change: func(status *pavv1.PavVolumeStatus) { begin(status); status.Plan = planned(creation) },
@@ -142,7 +148,7 @@ func (r *Reconciler) createWithoutPod(ctx context.Context, o observation, creati
 
 // setMade records the handle, capacity and topology of a volume that is created.
 func setMade(status *pavv1.PavVolumeStatus, made podplan.VolumeOutcome, accessible []pavv1.TopologyLabels) {
-	status.Step, status.Pod, status.Conflict = "", nil, nil
+	status.Step, status.Pod, status.Conflict, status.SyncRequestTime = "", nil, nil, nil
 	status.Handle, status.Capacity = made.Handle, resource.NewQuantity(made.Capacity, resource.BinarySI)
 	status.AccessibleTopology = accessible
 }
@@ -194,7 +200,7 @@ func (r *Reconciler) goOn(ctx context.Context, volume *pavv1.PavVolume) error {
 }
 
 func (r *Reconciler) made(ctx context.Context, o observation, pod *corev1.Pod) (podplan.VolumeOutcome, error) {
-	s, err := podplan.SourceOf(o.volume)
+	s, err := podplan.RequestedOf(o.volume)
 	if err != nil {
 		return podplan.VolumeOutcome{}, err
 	}

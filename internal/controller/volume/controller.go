@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/source"
+	kubesource "sigs.k8s.io/controller-runtime/pkg/source"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/attempt"
@@ -97,7 +97,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 	r.holders = &reconcile.LiveReads{Reader: r.Live}
 	var requests workqueue.TypedRateLimitingInterface[ctrl.Request]
 	r.slots = r.Pool.Of("volume", func(volume string) { requests.Add(named(volume)[0]) })
-	captureQueue := source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
+	captureQueue := kubesource.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
 		requests = q // before the first pass, and so before the first slot
 		return nil
 	})
@@ -114,6 +114,10 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(ofPod)).
 		Watches(&pavv1.PavStage{}, handler.EnqueueRequestsFromMapFunc(ofStage)).
 		Watches(&pavv1.PavSnapshot{}, handler.EnqueueRequestsFromMapFunc(ofSnapshot), builder.WithPredicates(gone)).
+		Watches(&pavv1.PavSnapshot{}, handler.EnqueueRequestsFromMapFunc(r.fromSource)).
+		Watches(&pavv1.PavVolume{}, handler.EnqueueRequestsFromMapFunc(r.fromSource)).
+		Watches(&pavv1.PavStage{}, handler.EnqueueRequestsFromMapFunc(r.fromSource)).
+		Watches(&pavv1.PavVolume{}, handler.EnqueueRequestsFromMapFunc(sourceOf), builder.WithPredicates(phaseChanges)).
 		Watches(&pavv1.PavProvisioner{}, handler.EnqueueRequestsFromMapFunc(r.unsettled), builder.WithPredicates(reconcile.IgnoreCountUpdates)).
 		Watches(&storagev1.CSIDriver{}, handler.EnqueueRequestsFromMapFunc(r.unsettled)).
 		Watches(&storagev1.CSINode{}, handler.EnqueueRequestsFromMapFunc(r.ofNewDrivers)).
@@ -346,6 +350,9 @@ var acts = map[step]func(*Reconciler, context.Context, observation, decision) er
 	stepRecordPod:         (*Reconciler).recordPod,
 	stepStopPod:           (*Reconciler).stopPod,
 	stepDropPod:           (*Reconciler).dropPod,
+	stepSyncSource:        (*Reconciler).syncSource,
+	stepGiveUpSync:        (*Reconciler).giveUpSync,
+	stepLeaveSource:       (*Reconciler).leaveSource,
 	stepRecordCreated:     (*Reconciler).recordCreated,
 	stepEndCreation:       (*Reconciler).endCreation,
 	stepStopCreation:      (*Reconciler).stopCreation,

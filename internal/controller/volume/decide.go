@@ -44,6 +44,15 @@ const (
 	// stepDropPod: remove a pod from the record that was never created or left nothing, and that is not needed any more.
 	stepDropPod step = "DropPod"
 
+	// stepSyncSource: ask the nodes that have the source volume staged to write to the storage what they have in memory.
+	stepSyncSource step = "SyncSource"
+
+	// stepGiveUpSync: a node does not answer; the attempt fails.
+	stepGiveUpSync step = "GiveUpSync"
+
+	// stepLeaveSource: the source volume is not read any more; let others change it.
+	stepLeaveSource step = "LeaveSource"
+
 	// stepRecordCreated: the creation pod has succeeded, or created /pav/ready; record the handle and capacity.
 	stepRecordCreated step = "RecordCreated"
 
@@ -161,6 +170,9 @@ func decide(o observation) decision {
 	if pod := o.unrecordedPod(); pod != nil && afterAllPods(d.Step) {
 		d = waitForUnrecorded(o, pod)
 		d.Rule = "a pod that is not recorded has not ended"
+	}
+	if o.reading().Holds() && !o.readsSource(d.Step) {
+		return decision{Step: stepLeaveSource, Rule: "the source is not read any more"}
 	}
 	if o.volume.Status.CreationPod != nil && d.Step == stepDone {
 		d = decideLinger(o, d)

@@ -26,6 +26,8 @@ var idleTable = table{
 	{Name: "the volume is not needed any more", When: observation.unwanted, Then: forget(pavv1.VolumeProvisioned)},
 	// The claim controller reports that, and creates a new PavVolume.
 	{Name: "the StorageClass was replaced", When: func(o observation) bool { return o.classReplaced && o.volume.Status.Failure != nil }, Then: forget(pavv1.VolumeProvisioned)},
+	// The claim controller looks at the source again.
+	{Name: "the source has another capacity than recorded", When: observation.sourceChanged, Then: forget(pavv1.VolumeProvisioned)},
 	{Name: "the scheduler has yet to select a node", When: func(o observation) bool { return o.waitsForNode }, Then: to(stepDone)},
 	{Name: "the creation pod named storage that another object uses", When: observation.conflicts, Then: reportConflict},
 	{Name: "the creation pod failed on the selected node", When: failedOnNode, Then: to(stepReturnNode)},
@@ -34,12 +36,14 @@ var idleTable = table{
 		return fmt.Sprintf("PersistentVolume %q exists and is not this claim's; delete it", o.pv.Name)
 	})},
 	{Name: "the provisioner cannot provision", When: func(o observation) bool { return unusable(o.provisioner) != "" }, Then: refuse(func(o observation) string { return unusable(o.provisioner) })},
+	{Name: "the source cannot be read now", When: func(o observation) bool { return o.obstacle() != nil }, Then: func(o observation) decision { return *o.obstacle() }},
 	{Name: "an attempt to provision is due", When: always, Then: to(stepBegin)},
 }
 
 // podTable is for a volume whose validation or creation pod is recorded.
 var podTable = table{
 	{Name: "a pod that is not created is not needed any more", When: both(pod(attempt.None, attempt.Intended), observation.unwanted), Then: to(stepDropPod)},
+	{Name: "a creation pod that is not created waits for its source", When: func(o observation) bool { return o.awaitsSource() }, Then: sourceTable.Decide},
 	{Name: "the pod waits for a slot", When: pod(attempt.None, attempt.Intended), Then: func(o observation) decision {
 		return rule.OfPod(o.attempt().DecideQueued(), pavv1.VolumeProvisioned)
 	}},
@@ -59,6 +63,26 @@ var podTable = table{
 	{Name: "the pod is over", When: always, Then: overTable.Decide},
 }
 
+// sourceTable is for a creation pod that is recorded and not created, and may not read its source yet.
+var sourceTable = table{
+	{Name: "the source of a recorded creation pod cannot be read any more", When: observation.lostSource, Then: to(stepDropPod)},
+	{Name: "a node has not been asked to write what it has in memory of the source", When: func(o observation) bool { return len(o.reading().Unasked()) > 0 }, Then: to(stepSyncSource)},
+	{Name: "a node does not write what it has in memory of the source", When: func(o observation) bool { return o.reading().IsSyncLate() }, Then: to(stepGiveUpSync)},
+	{Name: "a node has yet to write what it has in memory of the source", When: always, Then: func(o observation) decision {
+		return o.reading().AwaitSync(pavv1.VolumeProvisioned)
+	}},
+}
+
+// awaitsSource reports whether the recorded creation pod is not known to be created, and may not read its source yet.
+func (o observation) awaitsSource() bool {
+	return o.source != nil && o.creating() && pod(attempt.None, attempt.Intended)(o) && (o.lostSource() || len(o.reading().Unsynced()) > 0)
+}
+
+// lostSource reports whether a recorded creation pod cannot read its source as it was recorded: the source is gone, or must not be staged.
+func (o observation) lostSource() bool {
+	return o.sourceGone() != nil || o.sourceChanged() || o.reading().MustWait()
+}
+
 // overTable is for a validation or creation pod that is over.
 var overTable = table{
 	{Name: "a pod that created nothing is not needed any more", When: func(o observation) bool { return o.unwanted() && !o.mayHaveCreated() }, Then: to(stepDropPod)},
@@ -66,6 +90,7 @@ var overTable = table{
 	{Name: "the storage of the creation pod is not needed any more", When: observation.unwanted, Then: revertTable.Decide},
 	{Name: "the pod failed", When: func(o observation) bool { return o.progress() != attempt.Succeeded }, Then: to(stepRecordFailure)},
 	{Name: "the creation pod succeeded", When: observation.creating, Then: to(stepRecordCreated)},
+	{Name: "the source of the validated volume cannot be read now", When: func(o observation) bool { return o.obstacle() != nil }, Then: func(o observation) decision { return *o.obstacle() }},
 	{Name: "the validation pod succeeded", When: always, Then: to(stepCreate)},
 }
 
@@ -189,7 +214,8 @@ func provisioningBackoff(o observation) time.Duration {
 
 // requestChanged reports whether the claim has changed since the last attempt began, or the scheduler has selected another node.
 func (o observation) requestChanged() bool {
-	return o.volume.Generation != o.volume.Status.AttemptGeneration || o.selectedNode != o.volume.Status.SelectedNode
+	anotherNode := o.selectedNode != o.volume.Status.SelectedNode && !o.limited()
+	return o.volume.Generation != o.volume.Status.AttemptGeneration || anotherNode
 }
 
 // edited reports whether the definition has changed since the last attempt.

@@ -49,6 +49,9 @@ func (r *Reconciler) gather(ctx context.Context, volume *pavv1.PavVolume) (obser
 	if err := r.gatherReaders(ctx, &o); err != nil {
 		return o, err
 	}
+	if err := r.gatherSourceStages(ctx, &o); err != nil {
+		return o, err
+	}
 	return o, r.gatherOthers(ctx, &o)
 }
 
@@ -84,6 +87,9 @@ func (r *Reconciler) gatherObjects(ctx context.Context, reader client.Reader, o 
 		return err
 	}
 	o.claim = stateOf(claim, volume)
+	if err := r.gatherSource(ctx, reader, o); err != nil {
+		return err
+	}
 	if err := o.gatherUser(ctx, reader, claim); err != nil {
 		return err
 	}

@@ -69,8 +69,12 @@ type observation struct {
 	readers       []string
 	formerReaders []pavv1.VolumeReader
 
-	// dependents are the names of PavSnapshots that cannot exist without the storage.
-	dependents []string
+	// dependents are the names of PavSnapshots that cannot exist without the storage, and clones those of PavVolumes that need it: they
+	// are being created from it, or depend on it.
+	dependents, clones []string
+
+	// source is what the volume is created from; nil if it is created empty, or is provisioned already.
+	source *source
 
 	// finders are the names of PavVolumes whose creation pods may still name the storage that the volume has deleted.
 	finders []string

@@ -61,15 +61,18 @@ func (r *Reconciler) intend(ctx context.Context, o observation, i intent) error 
 	}
 	if err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 		i.change(status)
-		status.Step, status.Pods = i.step, number
+		status.Step, status.Pods, status.SyncRequestTime = i.step, number, nil
+		if i.step == pavv1.StepCreating && o.mustSync() {
+			status.SyncRequestTime = new(metav1.NewMicroTime(r.Now()))
+		}
 		setGeneration(status, i.generation)
 		status.Pod = &pavv1.PodReference{Namespace: pod.Namespace, Name: pod.Name, Due: new(metav1.NewTime(r.Now()))}
 		setCondition(o.volume, status, conditionOf(i.step), attempt.ReasonQueued, fmt.Sprintf("pod %s/%s is created as soon as it has a slot", pod.Namespace, pod.Name))
 	}); err != nil {
 		return err
 	}
-	if isChange(workflows[i.step]) {
-		return nil // the claim shows it first
+	if isChange(workflows[i.step]) || i.step == pavv1.StepCreating && o.mustSync() {
+		return nil // the claim shows it first, or nodes write what they have in memory
 	}
 	if !r.slots.Acquire(owner(o.volume)) {
 		return nil // its slot brings the next pass
@@ -96,7 +99,9 @@ func (r *Reconciler) runPod(ctx context.Context, o observation, d decision) erro
 		}
 		return r.wait(ctx, o, d)
 	}
-	if err := r.checkRunnable(ctx, o, d); err != nil {
+	if err := r.checkRunnable(ctx, o, d); errors.Is(err, errUnready) {
+		return r.dropPod(ctx, o, d)
+	} else if err != nil {
 		return err
 	}
 	pod, generation, err := r.preparePod(ctx, o)
@@ -145,6 +150,9 @@ func (r *Reconciler) checkRunnable(ctx context.Context, o observation, d decisio
 	case pavv1.WorkflowDeletion:
 		return r.checkDeletable(ctx, o, d)
 	case pavv1.WorkflowCreation:
+		if err := r.checkReads(ctx, o); err != nil {
+			return err
+		}
 		return r.checkNoPV(ctx, o)
 	case pavv1.WorkflowExpansion, pavv1.WorkflowModification:
 		return r.confirm(ctx, o, d)
@@ -296,7 +304,7 @@ func (r *Reconciler) dropPod(ctx context.Context, o observation, d decision) err
 		return err
 	}
 	return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
-		status.Step, status.Pod, status.Plan = "", nil, nil
+		status.Step, status.Pod, status.Plan, status.SyncRequestTime = "", nil, nil, nil
 	})
 }
 

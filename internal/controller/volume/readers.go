@@ -9,7 +9,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/reading"
 	"github.com/albertofaria/pav/internal/controller/rule"
+	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/workflow"
 )
@@ -27,8 +29,9 @@ func (r *Reconciler) gatherReaders(ctx context.Context, o *observation) error {
 			o.formerReaders = append(o.formerReaders, reader)
 		}
 	}
-	if !o.hasDependents() {
-		return nil
+	var err error
+	if o.clones, err = r.readers().Dependents(ctx, pavv1.RecordOfVolume(o.volume.Name), reading.Depend(o.provisioner)); err != nil || !o.hasDependents() {
+		return err
 	}
 	snapshots := &pavv1.PavSnapshotList{}
 	if err := r.Client.List(ctx, snapshots, client.MatchingFields{reconcile.SnapshotsByVolume: o.volume.Name}, client.UnsafeDisableDeepCopy); err != nil {
@@ -40,6 +43,10 @@ func (r *Reconciler) gatherReaders(ctx context.Context, o *observation) error {
 
 // reads reports whether a reader exists, and may still read the volume. One that is gone was removed by force.
 func (r *Reconciler) reads(ctx context.Context, reader client.Reader, volume *pavv1.PavVolume, of pavv1.VolumeReader) (bool, error) {
+	if of.Kind == volumeKind {
+		clone, err := reconcile.Optional(ctx, reader, client.ObjectKey{Name: of.Name}, &pavv1.PavVolume{})
+		return clone != nil && isPending(clone) && clone.Spec.Source != nil && clone.Spec.Source.Record() == pavv1.RecordOfVolume(volume.Name), err
+	}
 	snapshot, err := reconcile.Optional(ctx, reader, client.ObjectKey{Name: of.Name}, &pavv1.PavSnapshot{})
 	return snapshot != nil && snapshot.Spec.VolumeName == volume.Name, err
 }
@@ -58,8 +65,14 @@ func (o *observation) addDependents(snapshots *pavv1.PavSnapshotList) {
 	}
 }
 
-// confirmDependents is gatherReaders for dependents, with the snapshots that the API server has.
+// confirmDependents is gatherReaders for dependents, with the snapshots and volumes that the API server has.
 func (r *Reconciler) confirmDependents(ctx context.Context, o *observation) error {
+	if o.provisioner != nil && podplan.CanCreateFrom(o.provisioner.Spec.VolumeCreation, pavv1.DataSourceClaim) {
+		var err error
+		if o.clones, err = r.readers().LiveDependents(ctx, pavv1.RecordOfVolume(o.volume.Name), reading.Depend(o.provisioner)); err != nil {
+			return err
+		}
+	}
 	if o.dependents = nil; !o.hasDependents() {
 		return nil
 	}
@@ -84,6 +97,10 @@ func decideRead(o observation, d decision) decision {
 		d = waitingToDelete("SnapshotsExist", fmt.Sprintf("%d snapshots exist that cannot exist without the volume, such as PavSnapshot %q: delete their VolumeSnapshots",
 			len(o.dependents), o.dependents[0]), true)
 		d.Rule = "snapshots depend on the storage to delete"
+	case o.deletesStorage(d.Step) && len(o.clones) > 0:
+		d = waitingToDelete("SourceOfVolumes", fmt.Sprintf("%d volumes need the storage as their source, such as PavVolume %q: it is deleted after they are created or, if they depend on it, deleted",
+			len(o.clones), o.clones[0]), false)
+		d.Rule = "volumes are created from the storage to delete"
 	case len(o.readers) > 0 && (d.Step == stepExpand || d.Step == stepModify || o.deletesStorage(d.Step)):
 		d = rule.Waiting(conditionsOfChanges[d.Step], pavv1.ReasonBeingRead, fmt.Sprintf("waiting for %s, for which a pod reads the volume", o.readers[0]), false)
 		d.Rule = "a pod reads the volume that is to change"

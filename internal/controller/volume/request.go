@@ -27,7 +27,7 @@ func (r *Reconciler) provisioningRequest(ctx context.Context, o observation, d *
 	if claim == nil || claim.GetUID() != volume.Spec.ClaimRef.UID || claim.GetDeletionTimestamp() != nil {
 		return podplan.VolumeRequest{}, reconcile.ErrStale
 	}
-	s, err := podplan.SourceOf(volume)
+	s, err := podplan.RequestedOf(volume)
 	if err != nil {
 		return podplan.VolumeRequest{}, err
 	}
@@ -97,7 +97,7 @@ func (r *Reconciler) requestOf(o observation, claim map[string]any) (podplan.Vol
 	if err != nil {
 		return podplan.VolumeRequest{}, err
 	}
-	request := podplan.VolumeRequest{Claim: claim, Class: class, Attributes: attributes.Parameters, Templates: r.Templates, GetPVC: reconcile.GetPVC(r.Live)}
+	request := podplan.VolumeRequest{Claim: claim, Class: class, Attributes: attributes.Parameters, Templates: r.Templates, GetPVC: reconcile.GetPVC(r.Live), Source: o.volume.Spec.Source}
 	if o.provisioner != nil {
 		request.Allowed = o.provisioner.Spec.AllowedClaimNamespaces
 	}

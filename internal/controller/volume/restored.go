@@ -44,7 +44,7 @@ func wasBound(volume *pavv1.PavVolume) bool {
 	if volume.Status.Attempt > 0 || volume.Status.Handle != "" {
 		return false
 	}
-	s, err := podplan.SourceOf(volume)
+	s, err := podplan.RequestedOf(volume)
 	// A tenant could write the name alone.
 	return err == nil && s.Claim.Spec.VolumeName == volume.Name && s.Claim.Status.Phase == corev1.ClaimBound
 }

@@ -13,7 +13,7 @@ import (
 // tables are all decision tables.
 var tables = []table{
 	volumeTable, withPVTable, withoutPVTable, pendingTable, idleTable, podTable, overTable, revertTable, createdTable,
-	revertingTable, keptTable, deletionTable, nextDeletionTable, deletionPodTable, expansionTable, modificationTable, changePodTable,
+	revertingTable, keptTable, deletionTable, nextDeletionTable, deletionPodTable, expansionTable, modificationTable, changePodTable, sourceTable,
 }
 
 // taken has the names of the rules that made a decision in a test.
@@ -49,7 +49,7 @@ func untaken() []string {
 		"the storage of the creation pod is not needed any more", "a deletion pod reverts the creation",
 		"the handle of the storage to revert is not recorded", "the storage is to be reverted", "a deletion pod is recorded to revert the creation",
 		"a deletion pod is recorded", "the storage is to be deleted", "the PersistentVolume of a creation to revert is kept",
-		"an expansion or modification pod is recorded", "the volume is in use",
+		"an expansion or modification pod is recorded", "the volume is in use", "a creation pod that is not created waits for its source",
 	}
 	var names []string
 	for _, table := range tables {

@@ -165,7 +165,7 @@ func (r *run) variables(v volume) (vars template.Variables, who string, err erro
 			return nil, "", err
 		}
 	}
-	vars, err = template.DynamicValidationVariables(claim, class, nil, nil)
+	vars, err = template.DynamicValidationVariables(template.Request{Claim: claim, Class: class})
 	return vars, podplan.ForClaim, err
 }
 

@@ -25,6 +25,37 @@ func NodeAffinity(topology []pavv1.TopologyLabels) *corev1.VolumeNodeAffinity {
 	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: terms}}
 }
 
+// OfAffinity returns the topology of the node affinity of a PersistentVolume, and whether it can be told: it can if all expressions have
+// the operator In.
+func OfAffinity(affinity *corev1.VolumeNodeAffinity) ([]pavv1.TopologyLabels, bool) {
+	if affinity == nil || affinity.Required == nil {
+		return nil, true
+	}
+	var topology []pavv1.TopologyLabels
+	for _, term := range affinity.Required.NodeSelectorTerms {
+		if len(term.MatchFields) > 0 || len(term.MatchExpressions) == 0 {
+			return nil, false
+		}
+		alternatives := []pavv1.TopologyLabels{{}}
+		for _, e := range term.MatchExpressions {
+			if e.Operator != corev1.NodeSelectorOpIn {
+				return nil, false
+			}
+			var longer []pavv1.TopologyLabels
+			for _, labels := range alternatives {
+				for _, value := range e.Values {
+					with := maps.Clone(labels)
+					with[e.Key] = value
+					longer = append(longer, with)
+				}
+			}
+			alternatives = longer
+		}
+		topology = append(topology, alternatives...)
+	}
+	return topology, true
+}
+
 // Matches reports whether a node with these labels is in the topology.
 func Matches(topology []pavv1.TopologyLabels, node map[string]string) bool {
 	has := func(labels pavv1.TopologyLabels) bool {
@@ -83,6 +114,28 @@ func NodeSelector(allowed []corev1.TopologySelectorTerm) *corev1.NodeSelector {
 		for _, requirement := range term.MatchLabelExpressions {
 			selector.NodeSelectorTerms[i].MatchExpressions = append(selector.NodeSelectorTerms[i].MatchExpressions,
 				in(requirement.Key, requirement.Values...))
+		}
+	}
+	return selector
+}
+
+// Both returns the node selector of the nodes that are both in the topology and in the allowedTopologies of a StorageClass; nil for all
+// nodes. Some node could be in both, see Overlaps.
+func Both(topology []pavv1.TopologyLabels, allowed []corev1.TopologySelectorTerm) *corev1.NodeSelector {
+	affinity := NodeAffinity(topology)
+	if affinity == nil {
+		return NodeSelector(allowed)
+	}
+	if len(allowed) == 0 {
+		return affinity.Required
+	}
+	selector := &corev1.NodeSelector{}
+	for i, labels := range topology {
+		for j, term := range allowed {
+			if compatible(labels, term) {
+				expressions := slices.Concat(affinity.Required.NodeSelectorTerms[i].MatchExpressions, NodeSelector(allowed).NodeSelectorTerms[j].MatchExpressions)
+				selector.NodeSelectorTerms = append(selector.NodeSelectorTerms, corev1.NodeSelectorTerm{MatchExpressions: expressions})
+			}
 		}
 	}
 	return selector

@@ -1,0 +1,87 @@
+package v1alpha1
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// DataSourceKind is the kind of an object that volumes can be created from.
+//
+// +kubebuilder:validation:Enum=VolumeSnapshot;PersistentVolumeClaim
+type DataSourceKind string
+
+// The kinds of sources.
+const (
+	DataSourceSnapshot DataSourceKind = "VolumeSnapshot"
+	DataSourceClaim    DataSourceKind = "PersistentVolumeClaim"
+)
+
+// DataSource is what a volume is created from: a snapshot, or a volume. The object that the claim names may be deleted; the storage is
+// kept until the volume is created.
+type DataSource struct {
+	// kind is that of the object that the claim names: VolumeSnapshot or PersistentVolumeClaim.
+	Kind DataSourceKind `json:"kind"`
+
+	// namespace of that object.
+	Namespace string `json:"namespace"`
+
+	// name of that object.
+	Name string `json:"name"`
+
+	// uid of that object.
+	UID types.UID `json:"uid"`
+
+	// snapshotName is the name of the PavSnapshot; only for a VolumeSnapshot.
+	// +optional
+	SnapshotName string `json:"snapshotName,omitempty"`
+
+	// volumeName is the name of the PersistentVolume; only for a PersistentVolumeClaim.
+	// +optional
+	VolumeName string `json:"volumeName,omitempty"`
+
+	// handle is the handle of the snapshot or the volume.
+	Handle string `json:"handle"`
+
+	// capacity is the least capacity of a volume that can be made from the snapshot, or the capacity of the volume; absent if it is not
+	// known.
+	// +optional
+	Capacity *resource.Quantity `json:"capacity,omitempty"`
+
+	// parameters are those of the VolumeSnapshotClass, or the volumeAttributes of the PersistentVolume.
+	// +optional
+	// +mapType=atomic
+	Parameters map[string]string `json:"parameters,omitempty"`
+
+	// accessibleTopology are the labels of the nodes from which the storage can be reached, any of them; empty for all nodes.
+	// +optional
+	// +listType=atomic
+	AccessibleTopology []TopologyLabels `json:"accessibleTopology,omitempty"`
+}
+
+// Record returns the record of the storage, as its kind and name: that of a PavSnapshot, or of a PersistentVolume, whose PavVolume has the
+// same name.
+func (s *DataSource) Record() string {
+	if s.Kind == DataSourceSnapshot {
+		return RecordOfSnapshot(s.SnapshotName)
+	}
+	return RecordOfVolume(s.VolumeName)
+}
+
+// RecordOfSnapshot returns the record of a PavSnapshot, as DataSources name it.
+func RecordOfSnapshot(name string) string { return "PavSnapshot/" + name }
+
+// RecordOfVolume returns the record of a PersistentVolume, as DataSources name it.
+func RecordOfVolume(name string) string { return "PersistentVolume/" + name }
+
+// VolumeReader is an object for which a pod reads the storage of a volume.
+type VolumeReader struct {
+	// kind is PavSnapshot, or PavVolume for a volume that is created from this one.
+	Kind string `json:"kind"`
+
+	// name of the object.
+	Name string `json:"name"`
+
+	// unstaged says that no node may begin to stage the volume meanwhile.
+	// +optional
+	Unstaged bool `json:"unstaged,omitempty"`
+}

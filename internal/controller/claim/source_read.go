@@ -1,0 +1,153 @@
+package claim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	kubesource "sigs.k8s.io/controller-runtime/pkg/source"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/protocol"
+	"github.com/albertofaria/pav/internal/reconcile"
+)
+
+// readSource reads what the claim names as its source from the API server; nil if it names none. Tenants write claims and VolumeSnapshots,
+// and choose from whose storage the volume is filled: what is recorded never comes from a cache.
+func (r *Reconciler) readSource(ctx context.Context, o snapshot) (*source, error) {
+	ref := protocol.Source(o.claim)
+	if ref == nil || protocol.IsPopulators(ref) {
+		return nil, nil
+	}
+	s := &source{}
+	namespace := protocol.SourceNamespace(o.claim, ref)
+	if namespace != o.claim.Namespace {
+		var err error
+		if s.granted, err = r.isGranted(ctx, o.claim, ref); err != nil || !s.granted {
+			return s, err
+		}
+	}
+	key := client.ObjectKey{Namespace: namespace, Name: ref.Name}
+	if ref.Kind == protocol.KindSnapshot {
+		return s, r.readSnapshot(ctx, key, s)
+	}
+	return s, r.readClaim(ctx, key, s)
+}
+
+// readSnapshot reads a VolumeSnapshot, its VolumeSnapshotContent and its record.
+func (r *Reconciler) readSnapshot(ctx context.Context, key client.ObjectKey, s *source) error {
+	var err error
+	if s.snapshot, err = reconcile.Optional(ctx, r.Live, key, &snapshotv1.VolumeSnapshot{}); meta.IsNoMatchError(err) {
+		s.noSnapshots = true
+		return nil
+	}
+	if err != nil || s.snapshot == nil || s.snapshot.Status == nil || s.snapshot.Status.BoundVolumeSnapshotContentName == nil {
+		return err
+	}
+	s.content, err = reconcile.Optional(ctx, r.Live, client.ObjectKey{Name: *s.snapshot.Status.BoundVolumeSnapshotContentName}, &snapshotv1.VolumeSnapshotContent{})
+	if err != nil || s.content == nil || protocol.SnapshotOf(s.content) == "" {
+		return err
+	}
+	s.record, err = reconcile.Optional(ctx, r.Live, client.ObjectKey{Name: protocol.SnapshotOf(s.content)}, &pavv1.PavSnapshot{})
+	if s.record != nil && s.record.Spec.Provisioner != s.content.Spec.Driver {
+		s.record = nil
+	}
+	return err
+}
+
+// readClaim reads a claim, its PersistentVolume and its PavVolume.
+func (r *Reconciler) readClaim(ctx context.Context, key client.ObjectKey, s *source) error {
+	var err error
+	if s.claim, err = reconcile.Optional(ctx, r.Live, key, &corev1.PersistentVolumeClaim{}); err != nil || s.claim == nil || s.claim.Spec.VolumeName == "" {
+		return err
+	}
+	name := client.ObjectKey{Name: s.claim.Spec.VolumeName}
+	if s.pv, err = reconcile.Optional(ctx, r.Live, name, &corev1.PersistentVolume{}); err != nil || s.pv == nil || s.pv.Spec.CSI == nil {
+		return err
+	}
+	s.volume, err = reconcile.Optional(ctx, r.Live, name, &pavv1.PavVolume{})
+	if s.volume != nil && (s.volume.Spec.Provisioner != s.pv.Spec.CSI.Driver || s.volume.Status.Handle != s.pv.Spec.CSI.VolumeHandle) {
+		s.volume = nil // the record of another volume of that name
+	}
+	return err
+}
+
+// referenceGrants is the kind by which the owner of a namespace lets objects of other namespaces refer to objects there.
+var referenceGrants = schema.GroupVersionKind{Group: "gateway.networking.k8s.io", Version: "v1beta1", Kind: "ReferenceGrant"}
+
+// isGranted reports whether a ReferenceGrant lets a claim use a source of another namespace. Where the definition of ReferenceGrants is
+// missing, none does.
+func (r *Reconciler) isGranted(ctx context.Context, claim *corev1.PersistentVolumeClaim, ref *corev1.TypedObjectReference) (bool, error) {
+	if !r.CrossNamespaceSources {
+		return false, nil
+	}
+	grants := &unstructured.UnstructuredList{}
+	grants.SetGroupVersionKind(referenceGrants)
+	namespace := protocol.SourceNamespace(claim, ref)
+	if err := r.Live.List(ctx, grants, client.InNamespace(namespace)); meta.IsNoMatchError(err) {
+		return false, nil
+	} else if err != nil {
+		return false, fmt.Errorf("reading the ReferenceGrants of namespace %q: %w", namespace, err)
+	}
+	return slices.ContainsFunc(grants.Items, func(grant unstructured.Unstructured) bool { return permits(grant.Object, claim.Namespace, ref) }), nil
+}
+
+// permits reports whether one ReferenceGrant lets claims of a namespace use a source.
+func permits(grant map[string]any, namespace string, ref *corev1.TypedObjectReference) bool {
+	group := ""
+	if ref.APIGroup != nil {
+		group = *ref.APIGroup
+	}
+	has := func(field string, matches func(map[string]any) bool) bool {
+		items, _, _ := unstructured.NestedSlice(grant, "spec", field)
+		return slices.ContainsFunc(items, func(item any) bool {
+			entry, ok := item.(map[string]any)
+			return ok && matches(entry)
+		})
+	}
+	return has("from", func(from map[string]any) bool {
+		return from["group"] == "" && from["kind"] == protocol.KindClaim && from["namespace"] == namespace
+	}) && has("to", func(to map[string]any) bool {
+		name, named := to["name"].(string)
+		return to["group"] == group && to["kind"] == ref.Kind && (!named || name == "" || name == ref.Name)
+	})
+}
+
+// ofSource maps a claim or a VolumeSnapshot to the claims that wait for a volume and name it as their source.
+func (r *Reconciler) ofSource(kind string) handler.MapFunc {
+	return func(ctx context.Context, object client.Object) []ctrl.Request {
+		key := protocol.KeyOfSource(kind, object.GetNamespace(), object.GetName())
+		claims := &corev1.PersistentVolumeClaimList{}
+		if err := r.Client.List(ctx, claims, client.MatchingFields{reconcile.ClaimsBySource: reconcile.Bucket(key)}, client.UnsafeDisableDeepCopy); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "cannot look claims up by their source", "key", key)
+			return nil
+		}
+		var requests []ctrl.Request
+		for i := range claims.Items {
+			if protocol.SourceKey(&claims.Items[i]) == key {
+				requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&claims.Items[i])})
+			}
+		}
+		return requests
+	}
+}
+
+// WatchSnapshots adds the watch of VolumeSnapshots, which are an add-on, to the reconciler, which is registered and may run. Their
+// definitions must exist.
+func (r *Reconciler) WatchSnapshots(mgr ctrl.Manager) error {
+	of := func(ctx context.Context, snapshot *snapshotv1.VolumeSnapshot) []ctrl.Request {
+		return r.ofSource(protocol.KindSnapshot)(ctx, snapshot)
+	}
+	if err := r.controller.Watch(kubesource.Kind(mgr.GetCache(), &snapshotv1.VolumeSnapshot{}, handler.TypedEnqueueRequestsFromMapFunc(of))); err != nil {
+		return fmt.Errorf("watching VolumeSnapshots: %w", err)
+	}
+	return nil
+}

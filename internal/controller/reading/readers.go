@@ -1,0 +1,145 @@
+package reading
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/reconcile"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// Readers records who reads volumes.
+type Readers struct {
+	// Client reads from the cache and writes.
+	Client client.Client
+
+	// Live reads from the API server.
+	Live client.Reader
+}
+
+// GatherStages looks up where the volume is staged, if that matters.
+func (s Readers) GatherStages(ctx context.Context, r *Reading) error {
+	if r.WhileStaged == pavv1.SnapshotAllow {
+		return nil
+	}
+	var err error
+	if r.Stages, err = reconcile.StagesOfVolume(ctx, s.Client, r.Provisioner, r.VolumeName); err != nil {
+		return err
+	}
+	r.Nodes = map[string]bool{}
+	for i := range r.Stages {
+		name := r.Stages[i].Spec.NodeName
+		node, err := reconcile.Optional(ctx, s.Client, client.ObjectKey{Name: name}, &corev1.Node{})
+		if err != nil {
+			return err
+		}
+		r.Nodes[name] = !reconcile.IsNodeGone(node)
+	}
+	return nil
+}
+
+// Enter makes the object a reader of its volume, so that nothing changes the volume before it is read. The write fails if the volume was
+// written since it was read, so that it cannot change and be read at once. May reports whether the volume, as the API server has it, may
+// be read. Where no node may have the volume, nodes look for readers after they have written a PavStage, and PaV looks for PavStages after
+// it has written the reader: one of both sees the other. The error is reconcile.ErrStale if the cache will show why it may not be read.
+func (s Readers) Enter(ctx context.Context, r Reading, may func(*pavv1.PavVolume) bool) error {
+	if r.Volume == nil {
+		return nil
+	}
+	live, err := reconcile.Optional(ctx, s.Live, client.ObjectKeyFromObject(r.Volume), &pavv1.PavVolume{})
+	if err != nil {
+		return err
+	}
+	if live == nil || live.UID != r.Volume.UID {
+		return reconcile.ErrStale
+	}
+	if r.Volume = live; !r.HoldsFor() {
+		if r.Changes() != "" || !may(live) {
+			return reconcile.ErrStale
+		}
+		reader := pavv1.VolumeReader{Kind: r.Kind, Name: r.Name, Unstaged: r.WhileStaged == pavv1.SnapshotWait}
+		if err := s.write(ctx, live, append(slices.DeleteFunc(slices.Clone(live.Status.Readers), r.isSelf), reader)); err != nil {
+			return err
+		}
+	}
+	if r.WhileStaged != pavv1.SnapshotWait {
+		return nil
+	}
+	if r.Stages, err = s.liveStages(ctx, r); err != nil {
+		return err
+	}
+	if r.MustWait() {
+		return reconcile.ErrStale // the cache will show it, and the next decision is to wait
+	}
+	return nil
+}
+
+// liveStages asks the API server where the volume is staged.
+func (s Readers) liveStages(ctx context.Context, r Reading) ([]pavv1.PavStage, error) {
+	stages := &pavv1.PavStageList{}
+	labels := client.MatchingLabels{pavv1.ProvisionerLabel: r.Provisioner, pavv1.VolumeLabel: workflow.Hash(r.VolumeName)}
+	if err := s.Live.List(ctx, stages, labels); err != nil {
+		return nil, fmt.Errorf("asking where volume %q is staged: %w", r.VolumeName, err)
+	}
+	return stages.Items, nil
+}
+
+// Leave removes the object from the readers of its volume.
+func (s Readers) Leave(ctx context.Context, r Reading) error {
+	return s.write(ctx, r.Volume, slices.DeleteFunc(slices.Clone(r.Volume.Status.Readers), r.isSelf))
+}
+
+// write writes the readers of a volume, unless someone else wrote the volume meanwhile.
+func (s Readers) write(ctx context.Context, volume *pavv1.PavVolume, readers []pavv1.VolumeReader) error {
+	changed := volume.DeepCopy()
+	changed.Status.Readers = readers
+	patch := client.MergeFromWithOptions(volume, client.MergeFromWithOptimisticLock{})
+	if err := s.Client.Status().Patch(ctx, changed, patch); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("updating the readers of PavVolume %q: %w", volume.Name, err)
+	}
+	return nil
+}
+
+// Sync asks the nodes that have the volume staged to write to the storage what they have in memory.
+func (s Readers) Sync(ctx context.Context, r Reading) error {
+	asked := r.SyncRequested.UTC().Format(pavv1.RetryFormat)
+	for _, stage := range r.Unasked() {
+		changed := stage.DeepCopy()
+		metav1.SetMetaDataAnnotation(&changed.ObjectMeta, pavv1.SyncAnnotation, asked)
+		if err := s.Client.Patch(ctx, changed, client.MergeFromWithOptions(stage, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("updating PavStage %q: %w", stage.Name, err)
+		}
+	}
+	return nil
+}
+
+// IsUnready reports whether the recorded pod of a reader cannot run as it was recorded: someone has removed the object from the readers of
+// its volume, or the definition asks for something else of the nodes now. The error is reconcile.ErrStale if a node has staged the volume
+// and the cache does not show it yet.
+func (s Readers) IsUnready(ctx context.Context, r Reading) (bool, error) {
+	if !r.HoldsFor() || r.WhileStaged == pavv1.SnapshotSync && r.SyncRequested == nil {
+		return true, nil
+	}
+	if r.WhileStaged != pavv1.SnapshotSync {
+		return false, nil
+	}
+	stages, err := s.liveStages(ctx, r)
+	if err != nil {
+		return false, err
+	}
+	for i := range stages {
+		if _, known := r.Nodes[stages[i].Spec.NodeName]; !known {
+			return false, reconcile.ErrStale
+		}
+	}
+	if r.Stages = stages; len(r.Unsynced()) > 0 {
+		return false, reconcile.ErrStale
+	}
+	return false, nil
+}
