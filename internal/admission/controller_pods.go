@@ -146,7 +146,7 @@ func (h *ControllerPodHandler) planner(ctx context.Context, provisioner *pavv1.P
 // uses, which for deletion are those that the PavVolume has recorded, if they are gone.
 func (h *ControllerPodHandler) volumeRequest(ctx context.Context, provisioner *pavv1.PavProvisioner, volume *pavv1.PavVolume, kind string) (podplan.VolumeRequest, error) {
 	request := podplan.VolumeRequest{
-		Provisioner: provisioner.UID, Generation: provisioner.Generation, Source: volume.Spec.Source,
+		Provisioner: provisioner.UID, Generation: provisioner.Generation, Source: podplan.SourceOf(volume, volume.Status.SourceCapacity),
 		Templates: h.Templates, Defaults: h.PodDefaults, GetPVC: reconcile.GetPVC(h.Client), Allowed: provisioner.Spec.AllowedClaimNamespaces,
 	}
 	ref := volume.Spec.ClaimRef

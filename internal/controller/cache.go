@@ -160,6 +160,10 @@ func (s *sharing) trimVolume(volume *pavv1.PavVolume) {
 	volume.Spec.StorageClass = share(s, volume.Spec.StorageClass)
 	volume.Spec.VolumeAttributesClass = share(s, volume.Spec.VolumeAttributesClass)
 	volume.Status.ProvisionedClaim = nil
+	if source := volume.Spec.Source; source != nil {
+		source.Parameters = nil
+		source.Namespace, source.AccessibleTopology = share(s, source.Namespace), share(s, source.AccessibleTopology)
+	}
 	s.trimConditions(volume.Status.Conditions)
 	claim := corev1.PersistentVolumeClaim{}
 	if err := json.Unmarshal(volume.Spec.Claim.Raw, &claim); err != nil {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/podplan/topology"
@@ -13,6 +14,17 @@ import (
 // CanCreateFrom reports whether a definition creates volumes from sources of a kind.
 func CanCreateFrom(creation *pavv1.VolumeCreation, kind pavv1.DataSourceKind) bool {
 	return creation != nil && slices.Contains(creation.DataSources, kind)
+}
+
+// SourceOf returns what a volume is created from; nil if it is created empty. Capacity is that of the source volume when the attempt
+// began, or nil to take the one that the source had when provisioning began.
+func SourceOf(volume *pavv1.PavVolume, capacity *resource.Quantity) *pavv1.DataSource {
+	if volume.Spec.Source == nil || capacity == nil {
+		return volume.Spec.Source
+	}
+	source := volume.Spec.Source.DeepCopy()
+	source.Capacity = capacity
+	return source
 }
 
 // checkSource returns why the definition cannot create a volume from its source, or nil. It may have changed since the claim was accepted.

@@ -90,6 +90,9 @@ const (
 	KindPV     = "PersistentVolume"
 	KindVolume = "PavVolume"
 	KindStage  = "PavStage"
+
+	// KindSnapshot is that of a snapshot whose handle the creation pod of a restored volume names as its own.
+	KindSnapshot = "PavSnapshot"
 )
 
 // Holder is an object that uses storage: the storage must not be deleted while the object exists.
@@ -185,7 +188,7 @@ func holders(all []holding, of StorageKey) []Holder {
 			found = append(found, h.Holder)
 		}
 	}
-	rank := map[string]int{KindPV: 0, KindVolume: 1, KindStage: 2}
+	rank := map[string]int{KindPV: 0, KindVolume: 1, KindSnapshot: 1, KindStage: 2}
 	slices.SortFunc(found, func(a, b Holder) int {
 		return cmp.Or(cmp.Compare(rank[a.Kind], rank[b.Kind]), cmp.Compare(a.Name, b.Name))
 	})

@@ -46,7 +46,7 @@ const (
 	// VolumesByProvisioner finds PavVolumes by spec.provisioner.
 	VolumesByProvisioner = "pavvolume.provisioner"
 
-	// VolumesBySource finds PavVolumes by the bucket of the record of the snapshot or volume that they are created from.
+	// VolumesBySource finds PavVolumes by the bucket of Storage with the key of the source that they are created from.
 	VolumesBySource = "pavvolume.source"
 
 	// volumesByStorage finds PavVolumes by the bucket of Storage.
@@ -174,7 +174,7 @@ var indexes = []index{
 		if v.Spec.Source == nil {
 			return ""
 		}
-		return v.Spec.Source.Record()
+		return Storage(v.Spec.Provisioner, v.Spec.Source.Key())
 	}),
 	ofMany(&pavv1.PavVolume{}, volumesByStorage, func(v *pavv1.PavVolume) []string {
 		keys := storagesOfVolume(v)

@@ -85,14 +85,14 @@ func TestNode_VolumeToBeSnapshottedUnstaged_IsStagedLater(t *testing.T) {
 		},
 	})
 	t.Cleanup(func() { mustDeleteLasting(t, n.c, record) })
-	read := func(readers ...pavv1.VolumeReader) {
+	read := func(readers ...pavv1.Reader) {
 		t.Helper()
 		record.Status.Readers = readers
 		if err := n.c.Admin.Status().Update(t.Context(), record); err != nil {
 			t.Fatal(err)
 		}
 	}
-	read(pavv1.VolumeReader{Kind: "PavSnapshot", Name: "snapshot-1", Unstaged: true})
+	read(pavv1.Reader{Kind: "PavSnapshot", Name: "snapshot-1", Unstaged: true})
 	n.succeed(t, "the answer of the node", func(ctx context.Context) error {
 		// With less time, the agent leaves itself none to answer before the call has ended.
 		ctx, cancel := context.WithTimeout(ctx, 13*time.Second)
@@ -106,7 +106,7 @@ func TestNode_VolumeToBeSnapshottedUnstaged_IsStagedLater(t *testing.T) {
 	if stages := n.stages(t); len(stages) > 0 {
 		t.Errorf("there are %d PavStages", len(stages))
 	}
-	read(pavv1.VolumeReader{Kind: "PavSnapshot", Name: "snapshot-2"})
+	read(pavv1.Reader{Kind: "PavSnapshot", Name: "snapshot-2"})
 	n.stage(t, v)
 	n.unstage(t, v)
 }

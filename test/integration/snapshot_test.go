@@ -178,13 +178,13 @@ func (s *snapshot) wantWaiting(t *testing.T, reason string) {
 }
 
 // wantReaders waits until these snapshots, and no others, read a volume.
-func wantReaders(t *testing.T, c *cluster, volume *pavv1.PavVolume, readers ...pavv1.VolumeReader) {
+func wantReaders(t *testing.T, c *cluster, volume *pavv1.PavVolume, readers ...pavv1.Reader) {
 	t.Helper()
 	exists(t, c, volume, fmt.Sprintf("has the readers %v", readers), func(v *pavv1.PavVolume) bool { return slices.Equal(v.Status.Readers, readers) })
 }
 
-func (s *snapshot) reader() pavv1.VolumeReader {
-	return pavv1.VolumeReader{Kind: "PavSnapshot", Name: s.record.Name}
+func (s *snapshot) reader() pavv1.Reader {
+	return pavv1.Reader{Kind: "PavSnapshot", Name: s.record.Name}
 }
 
 // delete deletes a snapshot: the snapshot-controller deletes the VolumeSnapshotContent.

@@ -43,7 +43,7 @@ const (
 	// VolumeLabel is the hash of the volume's PersistentVolume name.
 	VolumeLabel = Group + "/volume"
 
-	// SourceLabel on a PavVolume that is created from a snapshot or another volume is the hash of the source's record.
+	// SourceLabel on a PavVolume that is created from a snapshot or another volume is the hash of the source's key.
 	SourceLabel = Group + "/source"
 
 	// StorageLabel on a PersistentVolume is the hash of its driver and handle, by which node agents find it. Written by

@@ -310,6 +310,13 @@ type PavSnapshotStatus struct {
 	// +optional
 	Size *resource.Quantity `json:"size,omitempty"`
 
+	// readers are the PavVolumes for which pods read the snapshot, or are about to. It is not deleted meanwhile.
+	// +optional
+	// +listType=map
+	// +listMapKey=kind
+	// +listMapKey=name
+	Readers []Reader `json:"readers,omitempty"`
+
 	// creationTime is when the snapshot was cut.
 	// +optional
 	CreationTime *metav1.MicroTime `json:"creationTime,omitempty"`

@@ -58,24 +58,24 @@ type DataSource struct {
 	AccessibleTopology []TopologyLabels `json:"accessibleTopology,omitempty"`
 }
 
-// Record returns the record of the storage, as its kind and name: that of a PavSnapshot, or of a PersistentVolume, whose PavVolume has the
-// same name.
-func (s *DataSource) Record() string {
+// Key returns the key of the storage within its provisioner: see SourceSnapshot and SourceVolume.
+func (s *DataSource) Key() string {
 	if s.Kind == DataSourceSnapshot {
-		return RecordOfSnapshot(s.SnapshotName)
+		return SourceSnapshot(s.Handle)
 	}
-	return RecordOfVolume(s.VolumeName)
+	return SourceVolume(s.Handle)
 }
 
-// RecordOfSnapshot returns the record of a PavSnapshot, as DataSources name it.
-func RecordOfSnapshot(name string) string { return "PavSnapshot/" + name }
+// SourceSnapshot returns the key of the snapshot with a handle, as the source of volumes. Handles of snapshots and of volumes may be the
+// same.
+func SourceSnapshot(handle string) string { return string(DataSourceSnapshot) + "/" + handle }
 
-// RecordOfVolume returns the record of a PersistentVolume, as DataSources name it.
-func RecordOfVolume(name string) string { return "PersistentVolume/" + name }
+// SourceVolume returns the key of the volume with a handle, as the source of volumes.
+func SourceVolume(handle string) string { return string(DataSourceClaim) + "/" + handle }
 
-// VolumeReader is an object for which a pod reads the storage of a volume.
-type VolumeReader struct {
-	// kind is PavSnapshot, or PavVolume for a volume that is created from this one.
+// Reader is an object for which a pod reads the storage of a volume or a snapshot.
+type Reader struct {
+	// kind is PavSnapshot, or PavVolume for a volume that is created from the storage.
 	Kind string `json:"kind"`
 
 	// name of the object.

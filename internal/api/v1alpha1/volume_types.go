@@ -238,6 +238,15 @@ type PavVolumeStatus struct {
 	// +optional
 	Pod *PodReference `json:"pod,omitempty"`
 
+	// sourceCapacity is the capacity that the source volume had when the current attempt to provision the volume began.
+	// +optional
+	SourceCapacity *resource.Quantity `json:"sourceCapacity,omitempty"`
+
+	// dependsOnSource is what volumeCreation.dependsOnSource said when that attempt began: the storage of the source is not deleted
+	// while the volume exists.
+	// +optional
+	DependsOnSource bool `json:"dependsOnSource,omitempty"`
+
 	// syncRequestTime is when the nodes that have the source volume staged were asked to write to the storage what they have in
 	// memory, for the current attempt.
 	// +optional
@@ -272,6 +281,11 @@ type PavVolumeStatus struct {
 	// +optional
 	Capacity *resource.Quantity `json:"capacity,omitempty"`
 
+	// attemptedCapacity is the largest capacity that an expansion pod may have reached although it failed. What is made from the volume
+	// has at least that. Removed when the volume has it.
+	// +optional
+	AttemptedCapacity *resource.Quantity `json:"attemptedCapacity,omitempty"`
+
 	// expansion is the expansion of the volume that is in progress, or has failed. It is recorded before any effect, and
 	// removed when the volume has the capacity, or the claim does not request it any more.
 	// +optional
@@ -298,7 +312,7 @@ type PavVolumeStatus struct {
 	// +listType=map
 	// +listMapKey=kind
 	// +listMapKey=name
-	Readers []VolumeReader `json:"readers,omitempty"`
+	Readers []Reader `json:"readers,omitempty"`
 
 	// accessibleTopology are the labels of the nodes from which the volume can be used, any of them; empty for all
 	// nodes.

@@ -3,6 +3,7 @@ package claim
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,9 +42,11 @@ type Reconciler struct {
 	// Now returns the time of the cluster, which the times in objects are compared with.
 	Now func() time.Time
 
-	controller controller.Controller
-	repeats    observability.Repeats
-	copies     copies
+	controller       controller.Controller
+	watchesSnapshots atomic.Bool // whether the cache has VolumeSnapshots
+
+	repeats observability.Repeats
+	copies  copies
 }
 
 // Register adds the reconciler and its watches to the manager.
@@ -126,7 +129,10 @@ func (r *Reconciler) gather(ctx context.Context, claim *corev1.PersistentVolumeC
 	if o.class, err = optional(ctx, r.Client, protocol.ClassName(claim), &storagev1.StorageClass{}); err != nil || o.volume != nil || !concerns(o) {
 		return o, err
 	}
-	o.attributesClass, err = reconcile.AttributesClass(ctx, r.Client, protocol.AttributesClass(claim))
+	if o.attributesClass, err = reconcile.AttributesClass(ctx, r.Client, protocol.AttributesClass(claim)); err != nil {
+		return o, err
+	}
+	o.source, err = r.cachedSource(ctx, claim)
 	return o, err
 }
 

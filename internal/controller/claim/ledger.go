@@ -37,9 +37,8 @@ func (r *Reconciler) create(ctx context.Context, o snapshot) error {
 	if err != nil {
 		return err
 	}
-	if size := len(volume.Spec.Claim.Raw); size > pavv1.MaxClaimCopy {
-		return &reconcile.Later{After: r.report(o.claim, corev1.EventTypeWarning, protocol.ProvisioningFailed,
-			fmt.Sprintf("metadata: the claim has %d bytes, and may have %d for PaV to keep a copy of it: shorten its labels or annotations", size, pavv1.MaxClaimCopy))}
+	if message := tooLarge(volume); message != "" {
+		return &reconcile.Later{After: r.report(o.claim, corev1.EventTypeWarning, protocol.ProvisioningFailed, message)}
 	}
 	if err := r.Client.Create(ctx, volume); apierrors.IsAlreadyExists(err) {
 		return nil // an earlier pass wrote it, and the cache will show it
@@ -50,6 +49,24 @@ func (r *Reconciler) create(ctx context.Context, o snapshot) error {
 		"PavProvisioner %q is provisioning a volume for claim %q", live.provisioner.Name, o.claim.Namespace+"/"+o.claim.Name)
 	r.warnOfExpansion(live)
 	return nil
+}
+
+// tooLarge returns why a PavVolume has too large copies of other objects, or "".
+func tooLarge(volume *pavv1.PavVolume) string {
+	if size := len(volume.Spec.Claim.Raw); size > pavv1.MaxClaimCopy {
+		return fmt.Sprintf("metadata: the claim has %d bytes, and may have %d for PaV to keep a copy of it: shorten its labels or annotations", size, pavv1.MaxClaimCopy)
+	}
+	if volume.Spec.Source == nil {
+		return ""
+	}
+	size := 0
+	for key, value := range volume.Spec.Source.Parameters {
+		size += len(key) + len(value)
+	}
+	if size <= pavv1.MaxClaimCopy {
+		return ""
+	}
+	return fmt.Sprintf("spec.dataSourceRef: the parameters of the source have %d bytes, and may have %d for PaV to keep a copy of them", size, pavv1.MaxClaimCopy)
 }
 
 // copied are the objects that a PavVolume has copies of, as the API server returned them. The last is nil if there is none.
@@ -138,7 +155,7 @@ func newPavVolume(o snapshot, raw copied) (*pavv1.PavVolume, error) {
 		labels[pavv1.NodeLabel] = workflow.Hash(node)
 	}
 	if source != nil {
-		labels[pavv1.SourceLabel] = workflow.Hash(source.Record())
+		labels[pavv1.SourceLabel] = workflow.Hash(source.Key())
 	}
 	return &pavv1.PavVolume{
 		ObjectMeta: metav1.ObjectMeta{

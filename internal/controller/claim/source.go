@@ -14,8 +14,12 @@ import (
 	"github.com/albertofaria/pav/internal/protocol"
 )
 
-// source is the snapshot or the volume that a volume is to be created from, as the API server has it.
+// source is the snapshot or the volume that a volume is to be created from.
 type source struct {
+	// cached says that it has only the claim or the VolumeSnapshot, from the cache: the API server is asked for the rest, as caches are not
+	// ordered.
+	cached bool
+
 	// granted says that a ReferenceGrant in the namespace of the object lets the claim use it; only for another namespace.
 	granted bool
 
@@ -53,7 +57,7 @@ func refuseDataSource(o snapshot) string {
 		}
 	}
 	if o.source == nil {
-		return "" // the API server is asked before anything is written
+		return "" // it is looked up before anything is written
 	}
 	what := fmt.Sprintf("%s %q", ref.Kind, protocol.SourceNamespace(o.claim, ref)+"/"+ref.Name)
 	var message string
@@ -92,6 +96,8 @@ func (s *source) refuseSnapshot(o snapshot) string {
 		return "does not exist"
 	case s.snapshot.DeletionTimestamp != nil:
 		return "is being deleted"
+	case s.cached && s.snapshot.Status != nil && s.snapshot.Status.BoundVolumeSnapshotContentName != nil:
+		return ""
 	case s.content == nil || !s.isBound():
 		return "is not bound to a VolumeSnapshotContent yet" + s.why()
 	case s.content.Spec.Driver != o.provisioner.Name:
@@ -100,6 +106,8 @@ func (s *source) refuseSnapshot(o snapshot) string {
 		return "is a member of a group of snapshots, which PaV does not support"
 	case s.record == nil || s.record.Status.Phase != pavv1.SnapshotReady || s.record.Status.Handle == "" || !isReady(s.snapshot):
 		return "is not ready to use yet" + s.why()
+	case s.record.Status.RecordUID != s.record.UID:
+		return "has a record that was restored from a backup: another object may have its storage by now"
 	case s.changesMode(o.claim):
 		return fmt.Sprintf("has the volume mode %s, and the claim requests %s: an administrator can allow that with the annotation %s of VolumeSnapshotContent %q",
 			*s.content.Spec.SourceVolumeMode, modeOf(o.claim.Spec.VolumeMode), protocol.AllowVolumeModeChange, s.content.Name)
@@ -144,6 +152,8 @@ func (s *source) refuseClaim(o snapshot) string {
 		return "is being deleted"
 	case s.claim.Status.Phase != corev1.ClaimBound || s.claim.Spec.VolumeName == "":
 		return fmt.Sprintf("is not bound yet: its phase is %s", cmp.Or(s.claim.Status.Phase, corev1.ClaimPending))
+	case s.cached:
+		return ""
 	case s.pv == nil || s.pv.Spec.ClaimRef == nil || s.pv.Spec.ClaimRef.UID != s.claim.UID:
 		return fmt.Sprintf("is not bound: PersistentVolume %q does not exist, or is another claim's", s.claim.Spec.VolumeName)
 	case s.pv.Spec.CSI == nil || s.pv.Spec.CSI.Driver != o.provisioner.Name:
@@ -179,7 +189,7 @@ func (s *source) capacity() *resource.Quantity {
 	case s.record != nil:
 		return s.record.Status.Size
 	case s.volume != nil && s.volume.Status.Capacity != nil:
-		return s.volume.Status.Capacity
+		return s.volume.Status.LargestCapacity()
 	case s.pv != nil:
 		return new(s.pv.Spec.Capacity[corev1.ResourceStorage])
 	default:

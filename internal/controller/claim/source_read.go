@@ -42,6 +42,24 @@ func (r *Reconciler) readSource(ctx context.Context, o snapshot) (*source, error
 	return s, r.readClaim(ctx, key, s)
 }
 
+// cachedSource returns what the cache shows of a claim's source; nil if it cannot tell. Claims that wait for their source take no reads
+// from the API server.
+func (r *Reconciler) cachedSource(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*source, error) {
+	ref := protocol.Source(claim)
+	if ref == nil || protocol.IsPopulators(ref) || ref.Kind == protocol.KindSnapshot && !r.watchesSnapshots.Load() {
+		return nil, nil
+	}
+	s := &source{cached: true, granted: true}
+	key := client.ObjectKey{Namespace: protocol.SourceNamespace(claim, ref), Name: ref.Name}
+	var err error
+	if ref.Kind == protocol.KindSnapshot {
+		s.snapshot, err = reconcile.Optional(ctx, r.Client, key, &snapshotv1.VolumeSnapshot{})
+	} else {
+		s.claim, err = reconcile.Optional(ctx, r.Client, key, &corev1.PersistentVolumeClaim{})
+	}
+	return s, err
+}
+
 // readSnapshot reads a VolumeSnapshot, its VolumeSnapshotContent and its record.
 func (r *Reconciler) readSnapshot(ctx context.Context, key client.ObjectKey, s *source) error {
 	var err error
@@ -149,5 +167,6 @@ func (r *Reconciler) WatchSnapshots(mgr ctrl.Manager) error {
 	if err := r.controller.Watch(kubesource.Kind(mgr.GetCache(), &snapshotv1.VolumeSnapshot{}, handler.TypedEnqueueRequestsFromMapFunc(of))); err != nil {
 		return fmt.Errorf("watching VolumeSnapshots: %w", err)
 	}
+	r.watchesSnapshots.Store(true)
 	return nil
 }

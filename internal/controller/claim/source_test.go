@@ -32,10 +32,10 @@ func restores() snapshot {
 			},
 		},
 		record: &pavv1.PavSnapshot{
-			ObjectMeta: metav1.ObjectMeta{Name: "snapshot-s1"},
+			ObjectMeta: metav1.ObjectMeta{Name: "snapshot-s1", UID: "r1"},
 			Spec:       pavv1.PavSnapshotSpec{Objects: pavv1.SnapshotObjects{SnapshotClass: &apiextensionsv1.JSON{Raw: []byte(`{"parameters":{"pool":"gold"}}`)}}},
 			Status: pavv1.PavSnapshotStatus{
-				Phase: pavv1.SnapshotReady, Handle: "sh", Size: new(resource.MustParse("1Gi")), AccessibleTopology: []pavv1.TopologyLabels{{"zone": "a"}},
+				Phase: pavv1.SnapshotReady, RecordUID: "r1", Handle: "sh", Size: new(resource.MustParse("1Gi")), AccessibleTopology: []pavv1.TopologyLabels{{"zone": "a"}},
 			},
 		},
 	}
@@ -89,14 +89,27 @@ func TestDecide_OnSources(t *testing.T) {
 			message: `spec.dataSourceRef.apiGroup: must be "snapshot.storage.k8s.io" for the kind VolumeSnapshot`},
 		"a claim of another group": {claim: clones, spoil: func(o *snapshot) { o.claim.Spec.DataSourceRef.APIGroup = new("example.com") },
 			message: `spec.dataSourceRef.apiGroup: must be "" for the kind PersistentVolumeClaim`},
-		"a cluster without snapshots":      {claim: restores, spoil: func(o *snapshot) { o.source = &source{noSnapshots: true} }, message: ofSnapshot + "cannot exist: the cluster has no definitions of snapshots, see docs/snapshots.md"},
-		"a snapshot that does not exist":   {claim: restores, spoil: func(o *snapshot) { o.source = &source{} }, message: ofSnapshot + "does not exist"},
-		"a snapshot that is being deleted": {claim: restores, spoil: func(o *snapshot) { o.source.snapshot.DeletionTimestamp = new(metav1.Now()) }, message: ofSnapshot + "is being deleted"},
-		"a snapshot that is not bound":     {claim: restores, spoil: func(o *snapshot) { o.source.snapshot.Status = nil; o.source.content = nil }, message: ofSnapshot + "is not bound to a VolumeSnapshotContent yet"},
-		"a snapshot that names another's":  {claim: restores, spoil: func(o *snapshot) { o.source.content.Spec.VolumeSnapshotRef.UID = "s2" }, message: ofSnapshot + "is not bound to a VolumeSnapshotContent yet"},
-		"a snapshot of another driver":     {claim: restores, spoil: func(o *snapshot) { o.source.content.Spec.Driver = "other" }, message: ofSnapshot + `is a snapshot of the driver "other", not of PavProvisioner "demo"`},
-		"a snapshot without a record":      {claim: restores, spoil: func(o *snapshot) { o.source.record = nil }, message: ofSnapshot + "is not ready to use yet"},
-		"a snapshot that is cut":           {claim: restores, spoil: func(o *snapshot) { o.source.record.Status.Phase = pavv1.SnapshotCut }, message: ofSnapshot + "is not ready to use yet"},
+		"a cluster without snapshots":          {claim: restores, spoil: func(o *snapshot) { o.source = &source{noSnapshots: true} }, message: ofSnapshot + "cannot exist: the cluster has no definitions of snapshots, see docs/snapshots.md"},
+		"a snapshot that does not exist":       {claim: restores, spoil: func(o *snapshot) { o.source = &source{} }, message: ofSnapshot + "does not exist"},
+		"a snapshot that is being deleted":     {claim: restores, spoil: func(o *snapshot) { o.source.snapshot.DeletionTimestamp = new(metav1.Now()) }, message: ofSnapshot + "is being deleted"},
+		"a snapshot that is not bound":         {claim: restores, spoil: func(o *snapshot) { o.source.snapshot.Status = nil; o.source.content = nil }, message: ofSnapshot + "is not bound to a VolumeSnapshotContent yet"},
+		"a snapshot that names another's":      {claim: restores, spoil: func(o *snapshot) { o.source.content.Spec.VolumeSnapshotRef.UID = "s2" }, message: ofSnapshot + "is not bound to a VolumeSnapshotContent yet"},
+		"a snapshot of another driver":         {claim: restores, spoil: func(o *snapshot) { o.source.content.Spec.Driver = "other" }, message: ofSnapshot + `is a snapshot of the driver "other", not of PavProvisioner "demo"`},
+		"a snapshot without a record":          {claim: restores, spoil: func(o *snapshot) { o.source.record = nil }, message: ofSnapshot + "is not ready to use yet"},
+		"a snapshot whose record was restored": {claim: restores, spoil: func(o *snapshot) { o.source.record.UID = "r2" }, message: ofSnapshot + "has a record that was restored from a backup: another object may have its storage by now"},
+		"a snapshot of the cache":              {claim: restores, spoil: func(o *snapshot) { o.source = &source{cached: true, snapshot: o.source.snapshot} }},
+		"a snapshot of the cache, not bound": {claim: restores, spoil: func(o *snapshot) {
+			o.source.snapshot.Status = nil
+			o.source = &source{cached: true, snapshot: o.source.snapshot}
+		}, message: ofSnapshot + "is not bound to a VolumeSnapshotContent yet"},
+		"no snapshot in the cache": {claim: restores, spoil: func(o *snapshot) { o.source = &source{cached: true} }, message: ofSnapshot + "does not exist"},
+		"a claim of the cache":     {claim: clones, spoil: func(o *snapshot) { o.source = &source{cached: true, claim: o.source.claim} }},
+		"a claim of the cache, not bound": {claim: clones, spoil: func(o *snapshot) {
+			o.source.claim.Status.Phase = corev1.ClaimPending
+			o.source = &source{cached: true, claim: o.source.claim}
+		}, message: ofClaim + "is not bound yet: its phase is Pending"},
+		"a claim of a volume that may have grown": {claim: clones, spoil: func(o *snapshot) { o.source.volume.Status.AttemptedCapacity = new(resource.MustParse("2Gi")) }, message: ofClaim + "has a capacity of 2Gi, and the claim requests 1Gi: request at least as much"},
+		"a snapshot that is cut":                  {claim: restores, spoil: func(o *snapshot) { o.source.record.Status.Phase = pavv1.SnapshotCut }, message: ofSnapshot + "is not ready to use yet"},
 		"a snapshot that failed": {claim: restores, spoil: func(o *snapshot) {
 			o.source.record.Status.Phase = pavv1.SnapshotPending
 			o.source.snapshot.Status.Error = &snapshotv1.VolumeSnapshotError{Message: new("exit code 3")}

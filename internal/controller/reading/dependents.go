@@ -11,41 +11,46 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// Dependents returns the names of the PavVolumes that need the storage of a record, see pavv1.DataSource.Record, according to the cache:
-// those that are being created from it and, if volumes depend on their source, all others that were. The storage is not deleted while
-// there are any. Tenants may delete the objects that they name as sources at any time.
-func (s Readers) Dependents(ctx context.Context, record string, depends bool) ([]string, error) {
+// Dependents returns the names of the PavVolumes of a provisioner that need the storage with a key, see pavv1.DataSource.Key, according to
+// the cache: those that are being created from it, and those that were and depend on it. The storage is not deleted while there are any:
+// tenants may delete the objects that they name as sources at any time.
+func (s Readers) Dependents(ctx context.Context, provisioner, key string) ([]string, error) {
 	volumes := &pavv1.PavVolumeList{}
-	if err := s.Client.List(ctx, volumes, client.MatchingFields{reconcile.VolumesBySource: reconcile.Bucket(record)}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("looking up the volumes that are created from %s: %w", record, err)
+	if err := s.Client.List(ctx, volumes, client.MatchingFields{reconcile.VolumesBySource: reconcile.Bucket(reconcile.Storage(provisioner, key))}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("looking up the volumes that are created from %s: %w", key, err)
 	}
-	return dependents(volumes, record, depends), nil
+	return dependents(nil, volumes, provisioner, key), nil
 }
 
 // LiveDependents is Dependents, as the API server has it.
-func (s Readers) LiveDependents(ctx context.Context, record string, depends bool) ([]string, error) {
-	volumes := &pavv1.PavVolumeList{}
-	if err := s.Live.List(ctx, volumes, client.MatchingLabels{pavv1.SourceLabel: workflow.Hash(record)}); err != nil {
-		return nil, fmt.Errorf("asking for the volumes that are created from %s: %w", record, err)
+func (s Readers) LiveDependents(ctx context.Context, provisioner, key string) ([]string, error) {
+	var names []string
+	labels := client.MatchingLabels{pavv1.ProvisionerLabel: provisioner, pavv1.SourceLabel: workflow.Hash(key)}
+	err := reconcile.Pages(ctx, s.Live, &pavv1.PavVolumeList{}, []client.ListOption{labels}, func() { names = nil }, func(page *pavv1.PavVolumeList) {
+		names = dependents(names, page, provisioner, key)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("asking for the volumes that are created from %s: %w", key, err)
 	}
-	return dependents(volumes, record, depends), nil
+	return names, nil
 }
 
-func dependents(volumes *pavv1.PavVolumeList, record string, depends bool) []string {
-	var names []string
+// dependents adds the volumes of a list that need the storage with a key.
+func dependents(names []string, volumes *pavv1.PavVolumeList, provisioner, key string) []string {
 	for i := range volumes.Items {
 		v := &volumes.Items[i]
-		if v.Spec.Source == nil || v.Spec.Source.Record() != record || v.Status.Step == pavv1.StepDeleted {
-			continue
-		}
-		if depends || v.Status.Phase == "" || v.Status.Phase == pavv1.VolumePending {
+		if isFrom(v, provisioner, key) && v.Status.Step != pavv1.StepDeleted && (v.Status.DependsOnSource || isInTheMaking(v)) {
 			names = append(names, v.Name)
 		}
 	}
 	return names
 }
 
-// Depend reports whether volumes of a definition need their source after they were created.
-func Depend(p *pavv1.PavProvisioner) bool {
-	return p != nil && p.Spec.VolumeCreation != nil && p.Spec.VolumeCreation.DependsOnSource
+// isFrom reports whether a volume is created from the storage with a key.
+func isFrom(v *pavv1.PavVolume, provisioner, key string) bool {
+	return v.Spec.Source != nil && v.Spec.Provisioner == provisioner && v.Spec.Source.Key() == key
+}
+
+func isInTheMaking(v *pavv1.PavVolume) bool {
+	return v.Status.Phase == "" || v.Status.Phase == pavv1.VolumePending
 }

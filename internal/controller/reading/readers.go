@@ -14,7 +14,10 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// Readers records who reads volumes.
+// KindVolume is the kind of PavVolumes as readers.
+const KindVolume = "PavVolume"
+
+// Readers records who reads volumes and snapshots.
 type Readers struct {
 	// Client reads from the cache and writes.
 	Client client.Client
@@ -44,31 +47,29 @@ func (s Readers) GatherStages(ctx context.Context, r *Reading) error {
 	return nil
 }
 
-// Enter makes the object a reader of its volume, so that nothing changes the volume before it is read. The write fails if the volume was
-// written since it was read, so that it cannot change and be read at once. May reports whether the volume, as the API server has it, may
-// be read. Where no node may have the volume, nodes look for readers after they have written a PavStage, and PaV looks for PavStages after
-// it has written the reader: one of both sees the other. The error is reconcile.ErrStale if the cache will show why it may not be read.
-func (s Readers) Enter(ctx context.Context, r Reading, may func(*pavv1.PavVolume) bool) error {
-	if r.Volume == nil {
+// Enter makes the object a reader, so that nothing changes or deletes the storage before it is read. The write fails if the record was
+// written since it was read, so that the storage cannot change and be read at once. May reports whether it may be read, from what the API
+// server has. Where no node may have the volume, nodes look for readers after they have written a PavStage, and PaV looks for PavStages
+// after it has written the reader: one of both sees the other. The error is reconcile.ErrStale if the cache will show why the storage may
+// not be read.
+func (s Readers) Enter(ctx context.Context, r Reading, may func(Reading) bool) error {
+	if !r.isRecorded() {
 		return nil
 	}
-	live, err := reconcile.Optional(ctx, s.Live, client.ObjectKeyFromObject(r.Volume), &pavv1.PavVolume{})
+	r, err := s.live(ctx, r)
 	if err != nil {
 		return err
 	}
-	if live == nil || live.UID != r.Volume.UID {
-		return reconcile.ErrStale
-	}
-	if r.Volume = live; !r.HoldsFor() {
-		if r.Changes() != "" || !may(live) {
+	if !r.HoldsFor() {
+		if r.Changes() != "" || r.isFull() || !may(r) {
 			return reconcile.ErrStale
 		}
-		reader := pavv1.VolumeReader{Kind: r.Kind, Name: r.Name, Unstaged: r.WhileStaged == pavv1.SnapshotWait}
-		if err := s.write(ctx, live, append(slices.DeleteFunc(slices.Clone(live.Status.Readers), r.isSelf), reader)); err != nil {
+		reader := pavv1.Reader{Kind: r.Kind, Name: r.Name, Unstaged: r.WhileStaged == pavv1.SnapshotWait}
+		if err := s.write(ctx, r, append(slices.DeleteFunc(slices.Clone(r.readers()), r.isSelf), reader)); err != nil {
 			return err
 		}
 	}
-	if r.WhileStaged != pavv1.SnapshotWait {
+	if r.Snapshot != nil || r.WhileStaged != pavv1.SnapshotWait {
 		return nil
 	}
 	if r.Stages, err = s.liveStages(ctx, r); err != nil {
@@ -78,6 +79,24 @@ func (s Readers) Enter(ctx context.Context, r Reading, may func(*pavv1.PavVolume
 		return reconcile.ErrStale // the cache will show it, and the next decision is to wait
 	}
 	return nil
+}
+
+// live returns the reading with the record that the API server has. The error is reconcile.ErrStale if it is gone, or another one.
+func (s Readers) live(ctx context.Context, r Reading) (Reading, error) {
+	if r.Snapshot != nil {
+		snapshot, err := reconcile.Optional(ctx, s.Live, client.ObjectKeyFromObject(r.Snapshot), &pavv1.PavSnapshot{})
+		if err == nil && (snapshot == nil || snapshot.UID != r.Snapshot.UID) {
+			err = reconcile.ErrStale
+		}
+		r.Snapshot = snapshot
+		return r, err
+	}
+	volume, err := reconcile.Optional(ctx, s.Live, client.ObjectKeyFromObject(r.Volume), &pavv1.PavVolume{})
+	if err == nil && (volume == nil || volume.UID != r.Volume.UID) {
+		err = reconcile.ErrStale
+	}
+	r.Volume = volume
+	return r, err
 }
 
 // liveStages asks the API server where the volume is staged.
@@ -90,20 +109,39 @@ func (s Readers) liveStages(ctx context.Context, r Reading) ([]pavv1.PavStage, e
 	return stages.Items, nil
 }
 
-// Leave removes the object from the readers of its volume.
+// Leave removes the object from the readers.
 func (s Readers) Leave(ctx context.Context, r Reading) error {
-	return s.write(ctx, r.Volume, slices.DeleteFunc(slices.Clone(r.Volume.Status.Readers), r.isSelf))
+	return s.write(ctx, r, slices.DeleteFunc(slices.Clone(r.readers()), r.isSelf))
 }
 
-// write writes the readers of a volume, unless someone else wrote the volume meanwhile.
-func (s Readers) write(ctx context.Context, volume *pavv1.PavVolume, readers []pavv1.VolumeReader) error {
-	changed := volume.DeepCopy()
-	changed.Status.Readers = readers
-	patch := client.MergeFromWithOptions(volume, client.MergeFromWithOptimisticLock{})
-	if err := s.Client.Status().Patch(ctx, changed, patch); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("updating the readers of PavVolume %q: %w", volume.Name, err)
+// write writes the readers of a volume or a snapshot, unless someone else wrote its record meanwhile.
+func (s Readers) write(ctx context.Context, r Reading, readers []pavv1.Reader) error {
+	var before, after client.Object
+	if r.Snapshot != nil {
+		changed := r.Snapshot.DeepCopy()
+		changed.Status.Readers = readers
+		before, after = r.Snapshot, changed
+	} else {
+		changed := r.Volume.DeepCopy()
+		changed.Status.Readers = readers
+		before, after = r.Volume, changed
+	}
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := s.Client.Status().Patch(ctx, after, patch); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("updating the readers of %s: %w", r.what(), err)
 	}
 	return nil
+}
+
+// Reads reports whether a recorded reader exists, and may still read the storage with a key, see pavv1.DataSource.Key, of the volume of a
+// name, if it is one. One that is gone was removed by force.
+func Reads(ctx context.Context, reader client.Reader, of pavv1.Reader, provisioner, key, volume string) (bool, error) {
+	if of.Kind == KindVolume {
+		v, err := reconcile.Optional(ctx, reader, client.ObjectKey{Name: of.Name}, &pavv1.PavVolume{})
+		return v != nil && isFrom(v, provisioner, key) && isInTheMaking(v), err
+	}
+	snapshot, err := reconcile.Optional(ctx, reader, client.ObjectKey{Name: of.Name}, &pavv1.PavSnapshot{})
+	return snapshot != nil && volume != "" && snapshot.Spec.VolumeName == volume, err
 }
 
 // Sync asks the nodes that have the volume staged to write to the storage what they have in memory.
@@ -119,10 +157,16 @@ func (s Readers) Sync(ctx context.Context, r Reading) error {
 	return nil
 }
 
-// IsUnready reports whether the recorded pod of a reader cannot run as it was recorded: someone has removed the object from the readers of
-// its volume, or the definition asks for something else of the nodes now. The error is reconcile.ErrStale if a node has staged the volume
+// IsUnready reports whether the recorded pod of a reader cannot run as it was recorded: someone has removed the object from the readers,
+// or the definition asks for something else of the nodes now. The error is reconcile.ErrStale if a node has staged the volume
 // and the cache does not show it yet.
 func (s Readers) IsUnready(ctx context.Context, r Reading) (bool, error) {
+	if r.isRecorded() {
+		var err error
+		if r, err = s.live(ctx, r); err != nil {
+			return false, err
+		}
+	}
 	if !r.HoldsFor() || r.WhileStaged == pavv1.SnapshotSync && r.SyncRequested == nil {
 		return true, nil
 	}

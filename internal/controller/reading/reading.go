@@ -13,7 +13,7 @@ import (
 	"github.com/albertofaria/pav/internal/reconcile"
 )
 
-// Reading is an object that reads a volume, or is about to, and what is known of the volume.
+// Reading is an object that reads a volume or a snapshot, or is about to, and what is known of that.
 type Reading struct {
 	// Kind and Name are those of the object, PavSnapshot or PavVolume.
 	Kind, Name string
@@ -23,6 +23,9 @@ type Reading struct {
 
 	// Volume is the PavVolume; nil if PaV has not provisioned the volume, which PaV then never changes.
 	Volume *pavv1.PavVolume
+
+	// Snapshot is the PavSnapshot, if the object reads a snapshot. A snapshot never changes, and the other fields do not matter.
+	Snapshot *pavv1.PavSnapshot
 
 	// WhileStaged says what happens before the volume is read while nodes have it staged.
 	WhileStaged pavv1.SnapshotWhileStaged
@@ -47,19 +50,34 @@ func WhileStaged(p *pavv1.PavProvisioner) pavv1.SnapshotWhileStaged {
 	return p.Spec.SnapshotCreation.WhileStaged
 }
 
-// Holds reports whether the object is a reader of the volume.
+// Holds reports whether the object is a recorded reader.
 func (r Reading) Holds() bool {
-	return r.Volume != nil && slices.ContainsFunc(r.Volume.Status.Readers, r.isSelf)
+	return slices.ContainsFunc(r.readers(), r.isSelf)
 }
 
 // HoldsFor reports whether the object is a reader in the way that the definition asks for.
 func (r Reading) HoldsFor() bool {
-	return r.Volume == nil || slices.ContainsFunc(r.Volume.Status.Readers, func(reader pavv1.VolumeReader) bool {
+	return !r.isRecorded() || slices.ContainsFunc(r.readers(), func(reader pavv1.Reader) bool {
 		return r.isSelf(reader) && (reader.Unstaged || r.WhileStaged != pavv1.SnapshotWait)
 	})
 }
 
-func (r Reading) isSelf(reader pavv1.VolumeReader) bool {
+// isRecorded reports whether PaV has a record of what is read.
+func (r Reading) isRecorded() bool { return r.Volume != nil || r.Snapshot != nil }
+
+// readers returns the recorded readers.
+func (r Reading) readers() []pavv1.Reader {
+	switch {
+	case r.Snapshot != nil:
+		return r.Snapshot.Status.Readers
+	case r.Volume != nil:
+		return r.Volume.Status.Readers
+	default:
+		return nil
+	}
+}
+
+func (r Reading) isSelf(reader pavv1.Reader) bool {
 	return reader.Kind == r.Kind && reader.Name == r.Name
 }
 
@@ -170,20 +188,38 @@ func (r Reading) Changes() string {
 	return ""
 }
 
-// mostReaders is how many objects read a volume at once: a tenant who makes many must not fill the PavVolume.
+// IsBeingDeleted reports whether a deletion pod of a snapshot that was created is recorded or has run, or the storage is deleted: it may be
+// damaged, and is no source any more.
+func IsBeingDeleted(s *pavv1.PavSnapshot) bool {
+	status := &s.Status
+	return status.Phase == pavv1.SnapshotDeleting && (status.Pod != nil || status.Step != "" || status.DeletionFailure != nil && status.DeletionFailure.PodName != "")
+}
+
+// mostReaders is how many objects read a volume or a snapshot at once: a tenant who makes many must not fill its record.
 const mostReaders = 16
 
-// Obstacle decides about an object that may not read the volume yet; nil if it may. The condition reports what it waits for.
+// isFull reports whether there is no room for the object among the readers.
+func (r Reading) isFull() bool { return !r.Holds() && len(r.readers()) >= mostReaders }
+
+// what names what is read.
+func (r Reading) what() string {
+	if r.Snapshot != nil {
+		return fmt.Sprintf("snapshot %q", r.Snapshot.Name)
+	}
+	return fmt.Sprintf("volume %q", r.VolumeName)
+}
+
+// Obstacle decides about an object that may not read yet; nil if it may. The condition reports what it waits for.
 func (r Reading) Obstacle(condition string) *rule.Decision {
 	var d rule.Decision
 	switch changes := r.Changes(); {
-	case changes != "" && !r.Holds():
+	case changes != "" && !r.HoldsFor():
 		d = rule.Waiting(condition, "VolumeChanges", changes, false)
 	case r.MustWait():
 		d = rule.Waiting(condition, "StillStaged", fmt.Sprintf("waiting for volume %q to be unstaged on %s, as spec.snapshotCreation.whileStaged of the PavProvisioner is Wait",
 			r.VolumeName, reconcile.ListNodes(r.StagedOn())), false)
-	case r.Volume != nil && !r.Holds() && len(r.Volume.Status.Readers) >= mostReaders:
-		d = rule.Waiting(condition, "VolumeBusy", fmt.Sprintf("waiting for %d others that read volume %q", len(r.Volume.Status.Readers), r.VolumeName), false)
+	case r.isFull():
+		d = rule.Waiting(condition, "VolumeBusy", fmt.Sprintf("waiting for others that read %s: there are %d already", r.what(), mostReaders), false)
 	default:
 		return nil
 	}

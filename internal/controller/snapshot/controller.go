@@ -100,7 +100,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 		Watches(&pavv1.PavProvisioner{}, handler.EnqueueRequestsFromMapFunc(r.contentsBy(contentsByDriver)), builder.WithPredicates(reconcile.IgnoreCountUpdates)).
 		Watches(&pavv1.PavProvisioner{}, handler.EnqueueRequestsFromMapFunc(r.unsettled), builder.WithPredicates(reconcile.IgnoreCountUpdates)).
 		Watches(&pavv1.PavVolume{}, handler.EnqueueRequestsFromMapFunc(r.ofVolume)).
-		Watches(&pavv1.PavVolume{}, handler.EnqueueRequestsFromMapFunc(ofRestored)).
+		Watches(&pavv1.PavVolume{}, handler.EnqueueRequestsFromMapFunc(r.ofRestored)).
 		Watches(&pavv1.PavStage{}, handler.EnqueueRequestsFromMapFunc(r.ofStage)).
 		Watches(&pavv1.PavSnapshot{}, handler.EnqueueRequestsFromMapFunc(r.concerned), builder.WithPredicates(storageChanges)).
 		Watches(&snapshotv1.VolumeSnapshotContent{}, handler.EnqueueRequestsFromMapFunc(r.concerned)).
@@ -202,13 +202,14 @@ func (r *Reconciler) ofVolume(ctx context.Context, object client.Object) []ctrl.
 	return requests
 }
 
-// ofRestored maps a volume to the snapshot that it was created from, which may wait for it.
-func ofRestored(_ context.Context, object client.Object) []ctrl.Request {
+// ofRestored maps a volume to the snapshots of the handle that it was created from, which may wait for it.
+func (r *Reconciler) ofRestored(ctx context.Context, object client.Object) []ctrl.Request {
 	volume, ok := object.(*pavv1.PavVolume)
 	if !ok || volume.Spec.Source == nil || volume.Spec.Source.Kind != pavv1.DataSourceSnapshot {
 		return nil
 	}
-	return named(volume.Spec.Source.SnapshotName)
+	storage := reconcile.Storage(volume.Spec.Provisioner, volume.Spec.Source.Handle)
+	return r.records(ctx, reconcile.SnapshotsByStorage, reconcile.Bucket(storage), func(s *pavv1.PavSnapshot) bool { return reconcile.StorageOfSnapshot(s) == storage })
 }
 
 func (r *Reconciler) ofStage(ctx context.Context, object client.Object) []ctrl.Request {
@@ -304,7 +305,7 @@ var acts = map[rule.Step]func(*Reconciler, context.Context, observation, rule.De
 	stepAlign: (*Reconciler).align, stepRecordPod: (*Reconciler).recordPod, stepDropPod: (*Reconciler).dropPod,
 	stepRecordLateMessage: (*Reconciler).recordLateMessage, stepRecordFailure: (*Reconciler).recordFailure,
 	stepTakeOver: (*Reconciler).takeOver, stepBegin: (*Reconciler).begin, stepSync: (*Reconciler).sync, stepGiveUpSync: (*Reconciler).giveUpSync,
-	stepLeave: (*Reconciler).leave, stepRecordCut: (*Reconciler).recordCut, stepMarkReady: (*Reconciler).markReady, stepShow: (*Reconciler).show,
+	stepLeave: (*Reconciler).leave, stepDropReaders: (*Reconciler).dropReaders, stepRecordCut: (*Reconciler).recordCut, stepMarkReady: (*Reconciler).markReady, stepShow: (*Reconciler).show,
 	stepRevert: (*Reconciler).revert, stepReverted: (*Reconciler).markReverted, stepMarkDeleting: (*Reconciler).markDeleting,
 	stepDelete: (*Reconciler).delete, stepMarkDeleted: (*Reconciler).markDeleted, stepRetain: (*Reconciler).retain,
 	stepRelease: (*Reconciler).release, stepForget: (*Reconciler).forget,

@@ -19,6 +19,7 @@ import (
 	"github.com/albertofaria/pav/internal/controller/rule"
 	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/podplan"
+	"github.com/albertofaria/pav/internal/podplan/topology"
 	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/workflow"
 )
@@ -29,6 +30,9 @@ func (r *Reconciler) begin(ctx context.Context, o observation, d rule.Decision) 
 	if err != nil {
 		return err
 	}
+	if _, known := o.reachable(); !known && o.pending() {
+		return r.refuse(ctx, o, pavv1.WorkflowSnapshotCreation, r.beginning(o, nil), refuse("the nodeAffinity of PersistentVolume %q: only the operator In is supported for snapshots", o.pv.Name))
+	}
 	plan, err := r.plan(ctx, o)
 	if err == nil && o.pending() {
 		err = r.reserve(ctx, o, cmp.Or(plan.Handle, o.record.Name))
@@ -37,7 +41,7 @@ func (r *Reconciler) begin(ctx context.Context, o observation, d rule.Decision) 
 		return r.refuse(ctx, o, pavv1.WorkflowSnapshotCreation, r.beginning(o, nil), err)
 	}
 	if o.pending() {
-		if err := r.readers().Enter(ctx, o.reading(), inUse); err != nil {
+		if err := r.readers().Enter(ctx, o.reading(), func(live reading.Reading) bool { return inUse(live.Volume) }); err != nil {
 			return err
 		}
 	}
@@ -83,22 +87,35 @@ func (r *Reconciler) beginning(o observation, plan *podplan.SnapshotPlan) change
 		if o.pending() && reading.WhileStaged(o.provisioner) == pavv1.SnapshotSync {
 			status.SyncRequestTime = new(metav1.NewMicroTime(r.Now()))
 		}
-		if o.volume != nil {
-			status.AccessibleTopology = o.volume.Status.AccessibleTopology
-		}
+		status.AccessibleTopology, _ = o.reachable()
 		if plan != nil && o.pending() {
 			status.PlannedHandle = plan.Handle
 		}
 	}
 }
 
+// reachable returns the nodes from which the storage of the volume can be reached, and so that of the snapshot; and whether PaV can tell.
+// Of a volume that PaV has not provisioned, the PersistentVolume must be as the API server has it.
+func (o observation) reachable() ([]pavv1.TopologyLabels, bool) {
+	switch {
+	case o.volume != nil:
+		return o.volume.Status.AccessibleTopology, true
+	case o.pv != nil:
+		return topology.OfAffinity(o.pv.Spec.NodeAffinity)
+	default:
+		return nil, true
+	}
+}
+
 // takeOver records a snapshot that exists: an administrator wrote its VolumeSnapshotContent, or its record was lost.
-func (r *Reconciler) takeOver(ctx context.Context, o observation, _ rule.Decision) error {
+func (r *Reconciler) takeOver(ctx context.Context, o observation, d rule.Decision) error {
+	o, err := r.confirmed(ctx, o, d.Step) // the cache does not have where the volume is
+	if err != nil {
+		return err
+	}
 	return r.patchStatus(ctx, o.record, func(status *pavv1.PavSnapshotStatus) {
 		status.RecordUID, status.Handle = o.record.UID, o.existing()
-		if o.volume != nil {
-			status.AccessibleTopology = o.volume.Status.AccessibleTopology
-		}
+		status.AccessibleTopology, _ = o.reachable()
 		setReady(o.record, status)
 		if shown := o.content.Status; shown != nil {
 			if shown.RestoreSize != nil {
@@ -139,6 +156,9 @@ func (r *Reconciler) recordCut(ctx context.Context, o observation, _ rule.Decisi
 	size := resource.NewQuantity(outcome.Size, resource.BinarySI)
 	if outcome.Size == 0 && o.pv != nil {
 		size = new(o.pv.Spec.Capacity[corev1.ResourceStorage]) // it has no more data than the volume
+		if o.volume != nil && o.volume.Status.LargestCapacity() != nil {
+			size = o.volume.Status.LargestCapacity()
+		}
 	}
 	if err := r.patchStatus(ctx, o.record, func(status *pavv1.PavSnapshotStatus) {
 		status.Handle, status.Size, status.SyncRequestTime = outcome.Handle, size, nil

@@ -46,6 +46,9 @@ const (
 	// stepLeave: the storage of the volume is not read any more; let others change it.
 	stepLeave rule.Step = "Leave"
 
+	// stepDropReaders: remove readers from the record that do not exist any more.
+	stepDropReaders rule.Step = "DropReaders"
+
 	// stepRecordCut: the pod has succeeded, or created /pav/ready; record handle and size.
 	stepRecordCut rule.Step = "RecordCut"
 
@@ -84,6 +87,9 @@ type table = rule.Table[observation]
 
 // decide is pure: it does no I/O and reads no clock.
 func decide(o observation) rule.Decision {
+	if len(o.formerReaders) > 0 {
+		return rule.Decision{Step: stepDropReaders, Rule: "a reader does not exist any more"}
+	}
 	d := snapshotTable.Decide(o)
 	if pod := o.unrecordedPod(); pod != nil && afterAllPods(d.Step) {
 		d = waitForUnrecorded(o, pod)

@@ -51,13 +51,8 @@ var deletionTable = table{
 		return rule.Waiting(pavv1.SnapshotDeleted, "StillInUse", fmt.Sprintf("%s has the same snapshot, with the handle %q; it is deleted after that object: delete the object, or set its deletionPolicy to Retain first to keep the storage",
 			o.others[0], o.record.Status.Handle), true)
 	}},
-	// A volume whose record was written before the deletion pod was recorded reads the snapshot when no pod is recorded any more.
-	{Name: "a volume needs the snapshot, and the deletion pod was not created", When: func(o observation) bool {
-		return len(o.volumes) > 0 && o.record.Status.Pod != nil && waitsForSlot(o)
-	}, Then: to(stepDropPod)},
-	{Name: "a volume needs the snapshot", When: func(o observation) bool { return len(o.volumes) > 0 && !o.attempt().HasBegun() }, Then: func(o observation) rule.Decision {
-		return rule.Waiting(pavv1.SnapshotDeleted, "SourceOfVolumes", fmt.Sprintf("%d volumes need the snapshot as their source, such as PavVolume %q: it is deleted after they are created or, if they depend on it, deleted",
-			len(o.volumes), o.volumes[0]), false)
+	{Name: "a volume needs the snapshot", When: func(o observation) bool { return o.record.Status.Pod == nil && o.isNeeded() }, Then: func(o observation) rule.Decision {
+		return rule.Waiting(pavv1.SnapshotDeleted, "SourceOfVolumes", o.needText(), false)
 	}},
 	{Name: "the storage is to be deleted", When: rule.Always[observation], Then: deletionPodTable.Decide},
 }

@@ -75,7 +75,7 @@ func intends(step pavv1.SnapshotStep) func(*state) {
 
 // reads makes the snapshot a reader of its volume.
 func reads(s *state) {
-	s.volume.Status.Readers = append(s.volume.Status.Readers, pavv1.VolumeReader{Kind: kind, Name: s.record.Name, Unstaged: reading.WhileStaged(s.provisioner) == pavv1.SnapshotWait})
+	s.volume.Status.Readers = append(s.volume.Status.Readers, pavv1.Reader{Kind: kind, Name: s.record.Name, Unstaged: reading.WhileStaged(s.provisioner) == pavv1.SnapshotWait})
 }
 
 // pod creates the recorded pod.
@@ -226,7 +226,7 @@ func TestDecide(t *testing.T) {
 		"the pod is recorded, and not announced":       {state: requested().with(creating, reads), want: stepShow},
 		"the pod is recorded":                          {state: requested().with(creating, being, reads), want: rule.RunPod},
 		"the PavProvisioner is gone before the pod":    {state: requested().with(creating, being, reads, noProvisioner), want: stepDropPod},
-		"many others read the volume":                  {state: requested().with(func(s *state) { s.volume.Status.Readers = make([]pavv1.VolumeReader, 16) }), want: rule.Wait, message: "waiting for 16 others"},
+		"many others read the volume":                  {state: requested().with(func(s *state) { s.volume.Status.Readers = make([]pavv1.Reader, 16) }), want: rule.Wait, message: "waiting for others that read volume"},
 		"another object has what is to be reverted":    {state: requested().with(failed(pavv1.FailurePodFailed, 1), func(s *state) { s.record.Status.Step = pavv1.SnapshotReverting; s.others = []string{"other"} }, shown), want: stepReverted},
 		"a node stages the volume before the pod":      {state: requested().with(policy(pavv1.SnapshotWait), creating, being, reads, staged), want: stepDropPod},
 		"a node is to be asked":                        {state: requested().with(policy(pavv1.SnapshotSync), creating, being, reads, staged, asked(0, false)), want: stepSync},
@@ -288,20 +288,19 @@ func TestDecide(t *testing.T) {
 		"a restored record is deleted":             {state: requested().with(phase(pavv1.SnapshotReady), contentGone, func(s *state) { s.record.UID = "another"; s.record.DeletionTimestamp = new(ago(1)) }), want: stepMarkDeleting},
 
 		// The deletion.
-		"it is to be deleted":                      {state: requested().with(phase(pavv1.SnapshotDeleting), unwanted), want: stepDelete},
-		"another object has the snapshot":          {state: requested().with(phase(pavv1.SnapshotDeleting), unwanted, func(s *state) { s.others = []string{`PavSnapshot "other"`} }), want: rule.Wait, message: `PavSnapshot "other" has the same snapshot`},
-		"a volume is created from it":              {state: requested().with(phase(pavv1.SnapshotDeleting), unwanted, needed), want: rule.Wait, message: `such as PavVolume "pvc-2"`},
-		"one is, and there is nothing to delete":   {state: requested().with(phase(pavv1.SnapshotDeleting), unwanted, needed, func(s *state) { s.provisioner.Spec.SnapshotDeletion = nil }), want: rule.Wait, message: `such as PavVolume "pvc-2"`},
-		"one is, and the deletion pod is recorded": {state: requested().with(phase(pavv1.SnapshotDeleting), unwanted, deleting, needed), want: stepDropPod},
-		"one is, and the deletion pod runs":        {state: requested().with(phase(pavv1.SnapshotDeleting), unwanted, deleting, thePod(), needed), want: rule.Done},
-		"there is nothing to delete":               {state: requested().with(phase(pavv1.SnapshotDeleting), unwanted, func(s *state) { s.provisioner.Spec.SnapshotDeletion = nil }), want: stepMarkDeleted},
-		"there is nothing to delete it with":       {state: requested().with(phase(pavv1.SnapshotDeleting), unwanted, noProvisioner), want: rule.Wait, message: "only it defines how to delete"},
-		"its deletion pod is recorded":             {state: requested().with(phase(pavv1.SnapshotDeleting), unwanted, deleting), want: rule.RunPod},
-		"its deletion pod runs":                    {state: requested().with(phase(pavv1.SnapshotDeleting), unwanted, deleting, thePod()), want: rule.Done},
-		"its deletion pod succeeded":               {state: requested().with(phase(pavv1.SnapshotDeleting), unwanted, deleting, thePod(ended(succeeded))), want: stepMarkDeleted},
-		"its deletion pod failed":                  {state: requested().with(phase(pavv1.SnapshotDeleting), unwanted, deleting, thePod(ended(failure), reports(`{}`))), want: stepRecordFailure},
-		"its storage is deleted":                   {state: requested().with(phase(pavv1.SnapshotDeleting), unwanted, func(s *state) { s.record.Status.Step = pavv1.SnapshotDeletedStep }), want: stepRelease},
-		"storage and content are deleted":          {state: requested().with(phase(pavv1.SnapshotDeleting), contentGone, func(s *state) { s.record.Status.Step = pavv1.SnapshotDeletedStep }), want: stepForget},
+		"it is to be deleted":                    {state: requested().with(phase(pavv1.SnapshotDeleting), unwanted), want: stepDelete},
+		"another object has the snapshot":        {state: requested().with(phase(pavv1.SnapshotDeleting), unwanted, func(s *state) { s.others = []string{`PavSnapshot "other"`} }), want: rule.Wait, message: `PavSnapshot "other" has the same snapshot`},
+		"a volume is created from it":            {state: requested().with(phase(pavv1.SnapshotDeleting), unwanted, needed), want: rule.Wait, message: `such as PavVolume "pvc-2"`},
+		"one is, and there is nothing to delete": {state: requested().with(phase(pavv1.SnapshotDeleting), unwanted, needed, func(s *state) { s.provisioner.Spec.SnapshotDeletion = nil }), want: rule.Wait, message: `such as PavVolume "pvc-2"`},
+		"one is, and the deletion pod runs":      {state: requested().with(phase(pavv1.SnapshotDeleting), unwanted, deleting, thePod(), needed), want: rule.Done},
+		"there is nothing to delete":             {state: requested().with(phase(pavv1.SnapshotDeleting), unwanted, func(s *state) { s.provisioner.Spec.SnapshotDeletion = nil }), want: stepMarkDeleted},
+		"there is nothing to delete it with":     {state: requested().with(phase(pavv1.SnapshotDeleting), unwanted, noProvisioner), want: rule.Wait, message: "only it defines how to delete"},
+		"its deletion pod is recorded":           {state: requested().with(phase(pavv1.SnapshotDeleting), unwanted, deleting), want: rule.RunPod},
+		"its deletion pod runs":                  {state: requested().with(phase(pavv1.SnapshotDeleting), unwanted, deleting, thePod()), want: rule.Done},
+		"its deletion pod succeeded":             {state: requested().with(phase(pavv1.SnapshotDeleting), unwanted, deleting, thePod(ended(succeeded))), want: stepMarkDeleted},
+		"its deletion pod failed":                {state: requested().with(phase(pavv1.SnapshotDeleting), unwanted, deleting, thePod(ended(failure), reports(`{}`))), want: stepRecordFailure},
+		"its storage is deleted":                 {state: requested().with(phase(pavv1.SnapshotDeleting), unwanted, func(s *state) { s.record.Status.Step = pavv1.SnapshotDeletedStep }), want: stepRelease},
+		"storage and content are deleted":        {state: requested().with(phase(pavv1.SnapshotDeleting), contentGone, func(s *state) { s.record.Status.Step = pavv1.SnapshotDeletedStep }), want: stepForget},
 
 		// What is retained.
 		"it is retained, and still held":          {state: requested().with(phase(pavv1.SnapshotRetained), retained, unwanted, func(s *state) { s.record.Finalizers = nil }), want: stepRelease},

@@ -143,6 +143,9 @@ func (r *Reconciler) delete(ctx context.Context, o observation, d rule.Decision)
 	if err := r.checkAlone(ctx, o.record); err != nil {
 		return err
 	}
+	if err := r.checkUnneeded(ctx, o); err != nil {
+		return err
+	}
 	step := pavv1.SnapshotDeletingStep
 	if o.pending() {
 		step = pavv1.SnapshotReverting
@@ -183,14 +186,14 @@ func (r *Reconciler) markDeleted(ctx context.Context, o observation, d rule.Deci
 	return r.patchStatus(ctx, o.record, setDeleted)
 }
 
-// checkUnneeded asks the API server, before the storage of a snapshot is deleted, whether a volume needs it. This is asked after the
-// deletion pod was recorded, and volumes look at the record after theirs was written: one of both sees the other. If one does, the cache
-// is behind, and the error is reconcile.ErrStale.
+// checkUnneeded asks the API server, before it is recorded that the storage of a snapshot is deleted, whether a volume needs it. If one
+// does, the cache is behind, and the error is reconcile.ErrStale. A volume that is requested later becomes a reader before its pod is
+// recorded, for which no deletion pod may be recorded.
 func (r *Reconciler) checkUnneeded(ctx context.Context, o observation) error {
-	if o.pending() {
+	if o.pending() || reading.IsBeingDeleted(o.record) {
 		return nil
 	}
-	volumes, err := r.readers().LiveDependents(ctx, pavv1.RecordOfSnapshot(o.record.Name), reading.Depend(o.provisioner))
+	volumes, err := r.readers().LiveDependents(ctx, o.record.Spec.Provisioner, o.key())
 	if err == nil && len(volumes) > 0 {
 		err = reconcile.ErrStale
 	}

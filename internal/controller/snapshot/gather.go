@@ -12,7 +12,6 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/attempt"
-	"github.com/albertofaria/pav/internal/controller/reading"
 	"github.com/albertofaria/pav/internal/controller/rule"
 	"github.com/albertofaria/pav/internal/protocol"
 	"github.com/albertofaria/pav/internal/reconcile"
@@ -39,10 +38,10 @@ func (r *Reconciler) gather(ctx context.Context, record *pavv1.PavSnapshot) (obs
 	if o.is(pavv1.SnapshotDeleting) || o.reverting() {
 		o.others, err = r.holders(ctx, record, handleOf(record))
 	}
-	if err == nil && o.is(pavv1.SnapshotDeleting) {
-		o.volumes, err = r.readers().Dependents(ctx, pavv1.RecordOfSnapshot(record.Name), reading.Depend(o.provisioner))
+	if err != nil {
+		return o, err
 	}
-	return o, err
+	return o, r.gatherReaders(ctx, &o)
 }
 
 // handleOf returns the handle by which the storage of a snapshot is deleted.

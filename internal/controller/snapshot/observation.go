@@ -49,6 +49,9 @@ type observation struct {
 	// volumes are the names of the PavVolumes that need the snapshot: they are being created from it, or depend on it.
 	volumes []string
 
+	// formerReaders are readers that are recorded and do not exist any more.
+	formerReaders []pavv1.Reader
+
 	// nodeGone says that the node of the recorded pod does not exist any more, so that nobody reports the files of the pod.
 	nodeGone bool
 

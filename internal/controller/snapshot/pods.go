@@ -140,9 +140,7 @@ func (r *Reconciler) isUnready(ctx context.Context, o observation) (bool, error)
 func (r *Reconciler) start(ctx context.Context, o observation, pod *corev1.Pod) error {
 	err := r.Runner.CheckNamespace(ctx, pod.Namespace)
 	if err == nil && workflows[o.record.Status.Step] == pavv1.WorkflowSnapshotDeletion {
-		if err = r.checkAlone(ctx, o.record); err == nil {
-			err = r.checkUnneeded(ctx, o)
-		}
+		err = r.checkAlone(ctx, o.record)
 	}
 	if err == nil {
 		err = r.Runner.Create(ctx, pod)

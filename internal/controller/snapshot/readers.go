@@ -3,10 +3,12 @@ package snapshot
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/reading"
 	"github.com/albertofaria/pav/internal/controller/rule"
+	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -17,6 +19,54 @@ func inUse(volume *pavv1.PavVolume) bool {
 
 func (r *Reconciler) readers() reading.Readers {
 	return reading.Readers{Client: r.Client, Live: r.Live}
+}
+
+// key is the key of the snapshot as the source of volumes.
+func (o observation) key() string { return pavv1.SourceSnapshot(o.record.Status.Handle) }
+
+// gatherReaders looks up which volumes need the snapshot, and which recorded readers do not exist any more.
+func (r *Reconciler) gatherReaders(ctx context.Context, o *observation) error {
+	for _, reader := range o.record.Status.Readers {
+		if reads, err := reading.Reads(ctx, r.Client, reader, o.record.Spec.Provisioner, o.key(), ""); err != nil {
+			return err
+		} else if !reads {
+			o.formerReaders = append(o.formerReaders, reader)
+		}
+	}
+	if !o.is(pavv1.SnapshotDeleting) {
+		return nil
+	}
+	var err error
+	o.volumes, err = r.readers().Dependents(ctx, o.record.Spec.Provisioner, o.key())
+	return err
+}
+
+// isNeeded reports whether volumes need the snapshot, and none of its deletion pods may have begun: what may be damaged is no source.
+func (o observation) isNeeded() bool {
+	return len(o.volumes)+len(o.record.Status.Readers) > 0 && !reading.IsBeingDeleted(o.record)
+}
+
+// needText says which volumes need the snapshot.
+func (o observation) needText() string {
+	names := o.volumes
+	if len(names) == 0 {
+		names = []string{o.record.Status.Readers[0].Name}
+	}
+	return fmt.Sprintf("volumes need the snapshot as their source, such as PavVolume %q: it is deleted after they are created or, if they depend on it, deleted", names[0])
+}
+
+// dropReaders removes readers from the record that do not exist any more.
+func (r *Reconciler) dropReaders(ctx context.Context, o observation, _ rule.Decision) error {
+	for _, reader := range o.formerReaders {
+		if reads, err := reading.Reads(ctx, r.Live, reader, o.record.Spec.Provisioner, o.key(), ""); err != nil {
+			return err
+		} else if reads {
+			return reconcile.ErrStale
+		}
+	}
+	return r.patchStatus(ctx, o.record, func(status *pavv1.PavSnapshotStatus) {
+		status.Readers = slices.DeleteFunc(slices.Clone(status.Readers), func(reader pavv1.Reader) bool { return slices.Contains(o.formerReaders, reader) })
+	})
 }
 
 // leave removes the snapshot from the readers of its volume.

@@ -31,6 +31,10 @@ func (r *Reconciler) begin(ctx context.Context, o observation, _ decision) error
 	if err := o.checkAttributes(); err != nil { // The definition may have changed since the last attempt.
 		return r.refuse(ctx, o, pavv1.WorkflowValidation, beginning(o, nil), err)
 	}
+	request.Source = podplan.SourceOf(o.volume, o.source.capacity())
+	if err := o.checkRoom(request); err != nil {
+		return r.refuse(ctx, o, pavv1.WorkflowValidation, beginning(o, nil), err)
+	}
 	if err := r.reachSource(ctx, &o, &request); err != nil {
 		return r.refuse(ctx, o, pavv1.WorkflowValidation, beginning(o, nil), err)
 	}
@@ -80,6 +84,8 @@ func beginning(o observation, claim *apiextensionsv1.JSON) change {
 		status.LastHandledRetry = o.volume.Annotations[pavv1.RetryAnnotation]
 		status.Definition = definitionOf(o.provisioner)
 		status.SelectedNode = o.selectedNode
+		status.SourceCapacity = o.source.capacity()
+		status.DependsOnSource = o.volume.Spec.Source != nil && o.provisioner.Spec.VolumeCreation != nil && o.provisioner.Spec.VolumeCreation.DependsOnSource
 		if claim != nil {
 			status.ProvisionedClaim = claim
 		}

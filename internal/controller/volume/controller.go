@@ -115,9 +115,10 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 		Watches(&pavv1.PavStage{}, handler.EnqueueRequestsFromMapFunc(ofStage)).
 		Watches(&pavv1.PavSnapshot{}, handler.EnqueueRequestsFromMapFunc(ofSnapshot), builder.WithPredicates(gone)).
 		Watches(&pavv1.PavSnapshot{}, handler.EnqueueRequestsFromMapFunc(r.fromSource)).
-		Watches(&pavv1.PavVolume{}, handler.EnqueueRequestsFromMapFunc(r.fromSource)).
+		Watches(&pavv1.PavVolume{}, handler.EnqueueRequestsFromMapFunc(r.fromSource), builder.WithPredicates(sourceChanges)).
+		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(r.fromSource)).
 		Watches(&pavv1.PavStage{}, handler.EnqueueRequestsFromMapFunc(r.fromSource)).
-		Watches(&pavv1.PavVolume{}, handler.EnqueueRequestsFromMapFunc(sourceOf), builder.WithPredicates(phaseChanges)).
+		Watches(&pavv1.PavVolume{}, handler.EnqueueRequestsFromMapFunc(r.sourceOf), builder.WithPredicates(phaseChanges)).
 		Watches(&pavv1.PavProvisioner{}, handler.EnqueueRequestsFromMapFunc(r.unsettled), builder.WithPredicates(reconcile.IgnoreCountUpdates)).
 		Watches(&storagev1.CSIDriver{}, handler.EnqueueRequestsFromMapFunc(r.unsettled)).
 		Watches(&storagev1.CSINode{}, handler.EnqueueRequestsFromMapFunc(r.ofNewDrivers)).
@@ -261,7 +262,7 @@ func (r *Reconciler) unsettled(ctx context.Context, object client.Object) []ctrl
 	for i := range volumes.Items {
 		status := &volumes.Items[i].Status
 		settled := (status.Phase == pavv1.VolumeReady || status.Phase == pavv1.VolumeRetained) && meta.FindStatusCondition(status.Conditions, pavv1.VolumeExpanded) == nil &&
-			meta.FindStatusCondition(status.Conditions, pavv1.VolumeModified) == nil
+			meta.FindStatusCondition(status.Conditions, pavv1.VolumeModified) == nil && meta.FindStatusCondition(status.Conditions, pavv1.VolumeDeleted) == nil
 		if !settled {
 			requests = append(requests, named(volumes.Items[i].Name)...)
 		}

@@ -164,8 +164,8 @@ func decide(o observation) decision {
 		return decision{Step: stepDropReaders, Rule: "a reader does not exist any more"}
 	}
 	d := decideRead(o, volumeTable.Decide(o))
-	if d.Step == stepDone && o.saysThatItIsRead() {
-		return decision{Step: stepDropReaders, Rule: "what waited for readers is not wanted any more"}
+	if (d.Step == stepDone || d.Step == stepWait) && len(o.oldWaits(d)) > 0 {
+		return decision{Step: stepDropReaders, Rule: "what waited for readers is not wanted any more", Condition: d.Condition, Reason: d.Reason}
 	}
 	if pod := o.unrecordedPod(); pod != nil && afterAllPods(d.Step) {
 		d = waitForUnrecorded(o, pod)

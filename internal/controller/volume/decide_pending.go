@@ -25,9 +25,10 @@ var pendingTable = table{
 var idleTable = table{
 	{Name: "the volume is not needed any more", When: observation.unwanted, Then: forget(pavv1.VolumeProvisioned)},
 	// The claim controller reports that, and creates a new PavVolume.
-	{Name: "the StorageClass was replaced", When: func(o observation) bool { return o.classReplaced && o.volume.Status.Failure != nil }, Then: forget(pavv1.VolumeProvisioned)},
-	// The claim controller looks at the source again.
-	{Name: "the source has another capacity than recorded", When: observation.sourceChanged, Then: forget(pavv1.VolumeProvisioned)},
+	// The record of a volume with a source is what keeps the source from being deleted.
+	{Name: "the StorageClass was replaced", When: func(o observation) bool {
+		return o.classReplaced && o.volume.Status.Failure != nil && o.volume.Spec.Source == nil
+	}, Then: forget(pavv1.VolumeProvisioned)},
 	{Name: "the scheduler has yet to select a node", When: func(o observation) bool { return o.waitsForNode }, Then: to(stepDone)},
 	{Name: "the creation pod named storage that another object uses", When: observation.conflicts, Then: reportConflict},
 	{Name: "the creation pod failed on the selected node", When: failedOnNode, Then: to(stepReturnNode)},
@@ -90,6 +91,7 @@ var overTable = table{
 	{Name: "the storage of the creation pod is not needed any more", When: observation.unwanted, Then: revertTable.Decide},
 	{Name: "the pod failed", When: func(o observation) bool { return o.progress() != attempt.Succeeded }, Then: to(stepRecordFailure)},
 	{Name: "the creation pod succeeded", When: observation.creating, Then: to(stepRecordCreated)},
+	{Name: "the source has changed since the attempt began", When: observation.sourceChanged, Then: to(stepDropPod)},
 	{Name: "the source of the validated volume cannot be read now", When: func(o observation) bool { return o.obstacle() != nil }, Then: func(o observation) decision { return *o.obstacle() }},
 	{Name: "the validation pod succeeded", When: always, Then: to(stepCreate)},
 }

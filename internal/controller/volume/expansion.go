@@ -137,12 +137,22 @@ func (r *Reconciler) recordExpanded(ctx context.Context, o observation) error {
 	return r.grown(ctx, o, nothing, capacity)
 }
 
+// setAttempted records that an expansion pod may have reached a capacity although it failed.
+func setAttempted(status *pavv1.PavVolumeStatus, target resource.Quantity) {
+	if largest := status.LargestCapacity(); largest == nil || target.Cmp(*largest) > 0 {
+		status.AttemptedCapacity = &target
+	}
+}
+
 // grown records that the volume has the capacity, in bytes.
 func (r *Reconciler) grown(ctx context.Context, o observation, begin change, capacity int64) error {
 	if err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 		begin(status)
 		if has := status.Capacity; has == nil || has.Value() < capacity { // it never shrinks
 			status.Capacity = resource.NewQuantity(capacity, resource.BinarySI)
+		}
+		if largest := status.LargestCapacity(); largest == status.Capacity {
+			status.AttemptedCapacity = nil
 		}
 		clearChange(status, pavv1.WorkflowExpansion)
 	}); err != nil {

@@ -144,10 +144,30 @@ func (o observation) storage(handle string) reconcile.StorageKey {
 // besides returns the holders of the storage of a handle without the volume itself.
 func (o observation) besides(handle string, holders []reconcile.Holder) []reconcile.Holder {
 	unstageable := o.unstageable(handle, holders)
+	if holder := o.sourceWith(handle); holder != nil && !slices.ContainsFunc(holders, func(h reconcile.Holder) bool { return h.Kind == holder.Kind && h.Name == holder.Name }) {
+		holders = append(slices.Clone(holders), *holder)
+	}
 	return slices.DeleteFunc(holders, func(h reconcile.Holder) bool {
 		return h.Kind == reconcile.KindStage && unstageable ||
 			h.Name == o.volume.Name && (h.Kind == reconcile.KindVolume || h.Kind == reconcile.KindPV && o.ownPV() != nil)
 	})
+}
+
+// sourceWith returns the source of a volume that is not provisioned as a holder, if it has the handle; nil if it has not. A creation pod
+// that names the handle of its source has made nothing of its own, and a deletion pod would delete the source. Snapshots and volumes may
+// have the same handles, which the definition then chooses itself.
+func (o observation) sourceWith(handle string) *reconcile.Holder {
+	of := o.volume.Spec.Source
+	if of == nil || !o.pending() || of.Handle != handle {
+		return nil
+	}
+	if of.Kind == pavv1.DataSourceClaim {
+		return &reconcile.Holder{Kind: reconcile.KindPV, Name: of.VolumeName}
+	}
+	if plan := o.volume.Status.Plan; plan != nil && plan.Handle != "" {
+		return nil
+	}
+	return &reconcile.Holder{Kind: reconcile.KindSnapshot, Name: of.SnapshotName}
 }
 
 // unstageable reports whether no node can have staged the storage of a handle. The default handle is the volume's name,

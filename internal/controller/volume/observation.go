@@ -67,7 +67,7 @@ type observation struct {
 
 	// readers are the objects for which pods read the storage, and formerReaders those that are recorded and do not exist any more.
 	readers       []string
-	formerReaders []pavv1.VolumeReader
+	formerReaders []pavv1.Reader
 
 	// dependents are the names of PavSnapshots that cannot exist without the storage, and clones those of PavVolumes that need it: they
 	// are being created from it, or depend on it.

@@ -71,8 +71,8 @@ func (r *Reconciler) intend(ctx context.Context, o observation, i intent) error 
 	}); err != nil {
 		return err
 	}
-	if isChange(workflows[i.step]) || i.step == pavv1.StepCreating && o.mustSync() {
-		return nil // the claim shows it first, or nodes write what they have in memory
+	if isChange(workflows[i.step]) || i.step == pavv1.StepCreating && o.source != nil {
+		return nil // the claim shows it first, or it is asked once more whether the source may be read
 	}
 	if !r.slots.Acquire(owner(o.volume)) {
 		return nil // its slot brings the next pass

@@ -30,7 +30,7 @@ func (r *Reconciler) gatherReaders(ctx context.Context, o *observation) error {
 		}
 	}
 	var err error
-	if o.clones, err = r.readers().Dependents(ctx, pavv1.RecordOfVolume(o.volume.Name), reading.Depend(o.provisioner)); err != nil || !o.hasDependents() {
+	if o.clones, err = r.readers().Dependents(ctx, o.volume.Spec.Provisioner, o.key()); err != nil || !o.hasDependents() {
 		return err
 	}
 	snapshots := &pavv1.PavSnapshotList{}
@@ -41,14 +41,12 @@ func (r *Reconciler) gatherReaders(ctx context.Context, o *observation) error {
 	return nil
 }
 
-// reads reports whether a reader exists, and may still read the volume. One that is gone was removed by force.
-func (r *Reconciler) reads(ctx context.Context, reader client.Reader, volume *pavv1.PavVolume, of pavv1.VolumeReader) (bool, error) {
-	if of.Kind == volumeKind {
-		clone, err := reconcile.Optional(ctx, reader, client.ObjectKey{Name: of.Name}, &pavv1.PavVolume{})
-		return clone != nil && isPending(clone) && clone.Spec.Source != nil && clone.Spec.Source.Record() == pavv1.RecordOfVolume(volume.Name), err
-	}
-	snapshot, err := reconcile.Optional(ctx, reader, client.ObjectKey{Name: of.Name}, &pavv1.PavSnapshot{})
-	return snapshot != nil && snapshot.Spec.VolumeName == volume.Name, err
+// key is the key of the volume as the source of other volumes.
+func (o observation) key() string { return pavv1.SourceVolume(o.volume.Status.Handle) }
+
+// reads reports whether a reader exists, and may still read the volume.
+func (r *Reconciler) reads(ctx context.Context, reader client.Reader, volume *pavv1.PavVolume, of pavv1.Reader) (bool, error) {
+	return reading.Reads(ctx, reader, of, volume.Spec.Provisioner, pavv1.SourceVolume(volume.Status.Handle), volume.Name)
 }
 
 // hasDependents reports whether snapshots of the provisioner cannot exist without their volume.
@@ -69,7 +67,7 @@ func (o *observation) addDependents(snapshots *pavv1.PavSnapshotList) {
 func (r *Reconciler) confirmDependents(ctx context.Context, o *observation) error {
 	if o.provisioner != nil && podplan.CanCreateFrom(o.provisioner.Spec.VolumeCreation, pavv1.DataSourceClaim) {
 		var err error
-		if o.clones, err = r.readers().LiveDependents(ctx, pavv1.RecordOfVolume(o.volume.Name), reading.Depend(o.provisioner)); err != nil {
+		if o.clones, err = r.readers().LiveDependents(ctx, o.volume.Spec.Provisioner, o.key()); err != nil {
 			return err
 		}
 	}
@@ -97,9 +95,8 @@ func decideRead(o observation, d decision) decision {
 		d = waitingToDelete("SnapshotsExist", fmt.Sprintf("%d snapshots exist that cannot exist without the volume, such as PavSnapshot %q: delete their VolumeSnapshots",
 			len(o.dependents), o.dependents[0]), true)
 		d.Rule = "snapshots depend on the storage to delete"
-	case o.deletesStorage(d.Step) && len(o.clones) > 0:
-		d = waitingToDelete("SourceOfVolumes", fmt.Sprintf("%d volumes need the storage as their source, such as PavVolume %q: it is deleted after they are created or, if they depend on it, deleted",
-			len(o.clones), o.clones[0]), false)
+	case o.deletesStorage(d.Step) && len(o.clones) > 0 && !isBeingDeleted(o.volume):
+		d = waitingToDelete("SourceOfVolumes", fmt.Sprintf("volumes need the storage as their source, such as PavVolume %q: it is deleted after they are created or, if they depend on it, deleted", o.clones[0]), false)
 		d.Rule = "volumes are created from the storage to delete"
 	case len(o.readers) > 0 && (d.Step == stepExpand || d.Step == stepModify || o.deletesStorage(d.Step)):
 		d = rule.Waiting(conditionsOfChanges[d.Step], pavv1.ReasonBeingRead, fmt.Sprintf("waiting for %s, for which a pod reads the volume", o.readers[0]), false)
@@ -108,9 +105,16 @@ func decideRead(o observation, d decision) decision {
 	return d
 }
 
-// saysThatItIsRead reports whether a condition says that a change waits for readers.
-func (o observation) saysThatItIsRead() bool {
-	return slices.ContainsFunc(o.volume.Status.Conditions, func(c metav1.Condition) bool { return c.Reason == pavv1.ReasonBeingRead })
+// oldWaits returns the types of the conditions that say that a change waits for readers, although the volume waits for something else, or
+// for nothing. New readers would wait for that change.
+func (o observation) oldWaits(d decision) []string {
+	var types []string
+	for _, c := range o.volume.Status.Conditions {
+		if c.Reason == pavv1.ReasonBeingRead && (c.Type != d.Condition || d.Reason != pavv1.ReasonBeingRead) {
+			types = append(types, c.Type)
+		}
+	}
+	return types
 }
 
 // conditionsOfChanges are the conditions that report steps which change a volume.
@@ -119,7 +123,7 @@ var conditionsOfChanges = map[step]string{
 }
 
 // dropReaders removes readers from the record that do not exist any more, and that something waits for readers.
-func (r *Reconciler) dropReaders(ctx context.Context, o observation, _ decision) error {
+func (r *Reconciler) dropReaders(ctx context.Context, o observation, d decision) error {
 	for _, reader := range o.formerReaders {
 		reads, err := r.reads(ctx, r.Live, o.volume, reader)
 		if err != nil {
@@ -130,11 +134,11 @@ func (r *Reconciler) dropReaders(ctx context.Context, o observation, _ decision)
 		}
 	}
 	return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
-		status.Readers = slices.DeleteFunc(slices.Clone(status.Readers), func(reader pavv1.VolumeReader) bool {
+		status.Readers = slices.DeleteFunc(slices.Clone(status.Readers), func(reader pavv1.Reader) bool {
 			return slices.Contains(o.formerReaders, reader)
 		})
 		status.Conditions = slices.DeleteFunc(slices.Clone(status.Conditions), func(c metav1.Condition) bool {
-			return c.Reason == pavv1.ReasonBeingRead
+			return slices.Contains(o.oldWaits(d), c.Type)
 		})
 	})
 }

@@ -39,7 +39,7 @@ func TestDecide_OnReaders(t *testing.T) {
 		"it has snapshots, and is to be deleted without one":  {state: released().with(hasDependents), want: stepWait, condition: pavv1.VolumeDeleted, message: `such as PavSnapshot "snapshot-1"`},
 		"it has snapshots, and is retained":                   {state: in(pavv1.VolumeReady, corev1.VolumeReleased, retainPolicy).with(hasDependents), want: stepRetain},
 		"its growth waited for readers, and is not wanted":    {state: growable("2Gi").with(claimDeleted).with(waitsForReaders), want: stepDropReaders},
-		"it is recorded of something gone that it reads this": {state: growable("2Gi").with(func(o *observation) { o.formerReaders = []pavv1.VolumeReader{{Name: "snapshot-1"}} }), want: stepDropReaders},
+		"it is recorded of something gone that it reads this": {state: growable("2Gi").with(func(o *observation) { o.formerReaders = []pavv1.Reader{{Name: "snapshot-1"}} }), want: stepDropReaders},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

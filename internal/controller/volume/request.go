@@ -97,7 +97,7 @@ func (r *Reconciler) requestOf(o observation, claim map[string]any) (podplan.Vol
 	if err != nil {
 		return podplan.VolumeRequest{}, err
 	}
-	request := podplan.VolumeRequest{Claim: claim, Class: class, Attributes: attributes.Parameters, Templates: r.Templates, GetPVC: reconcile.GetPVC(r.Live), Source: o.volume.Spec.Source}
+	request := podplan.VolumeRequest{Claim: claim, Class: class, Attributes: attributes.Parameters, Templates: r.Templates, GetPVC: reconcile.GetPVC(r.Live), Source: podplan.SourceOf(o.volume, o.volume.Status.SourceCapacity)}
 	if o.provisioner != nil {
 		request.Allowed = o.provisioner.Spec.AllowedClaimNamespaces
 	}

@@ -7,17 +7,16 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/reading"
 	"github.com/albertofaria/pav/internal/controller/rule"
+	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/workflow"
 )
-
-// volumeKind is the kind of the records, as readers of other volumes.
-const volumeKind = "PavVolume"
 
 // source is what is known of the snapshot or the volume that a volume is created from.
 type source struct {
@@ -25,9 +24,11 @@ type source struct {
 	snapshot *pavv1.PavSnapshot
 
 	// volume and pv are the PavVolume and the PersistentVolume of the source; nil if they do not exist any more, or are another volume's.
-	// PaV need not have provisioned the PersistentVolume.
-	volume *pavv1.PavVolume
-	pv     *corev1.PersistentVolume
+	// PaV need not have provisioned the PersistentVolume. givenAway says that it is not the source claim's any more: another tenant may have
+	// the storage.
+	volume    *pavv1.PavVolume
+	pv        *corev1.PersistentVolume
+	givenAway bool
 
 	// stages are the PavStages of the volume, and nodes says for each of their nodes whether it exists.
 	stages []pavv1.PavStage
@@ -72,8 +73,13 @@ func (s *source) gatherVolume(ctx context.Context, reader client.Reader, provisi
 	if s.pv, err = reconcile.Optional(ctx, reader, client.ObjectKey{Name: of.VolumeName}, &corev1.PersistentVolume{}); err != nil {
 		return err
 	}
-	if csi := s.pv; csi != nil && (csi.Spec.CSI == nil || csi.Spec.CSI.Driver != provisioner || csi.Spec.CSI.VolumeHandle != of.Handle) {
+	if pv := s.pv; pv != nil && (pv.Spec.CSI == nil || pv.Spec.CSI.Driver != provisioner || pv.Spec.CSI.VolumeHandle != of.Handle) {
 		s.pv = nil
+	}
+	if s.pv != nil {
+		s.givenAway = s.pv.Spec.ClaimRef == nil || s.pv.Spec.ClaimRef.UID != of.UID // one that is released keeps its claim
+	} else {
+		s.givenAway = s.volume != nil && s.volume.Status.Phase == pavv1.VolumeRetained
 	}
 	return nil
 }
@@ -94,15 +100,18 @@ func (o observation) isClone() bool {
 	return o.source != nil && o.volume.Spec.Source.Kind == pavv1.DataSourceClaim
 }
 
-// reading returns the volume as a reader of the volume that it is created from.
+// reading returns the volume as a reader of what it is created from.
 func (o observation) reading() reading.Reading {
-	if !o.isClone() {
-		return reading.Reading{WhileStaged: pavv1.SnapshotAllow}
+	r := reading.Reading{Kind: reading.KindVolume, Name: o.volume.Name, Provisioner: o.volume.Spec.Provisioner, WhileStaged: pavv1.SnapshotAllow, Now: o.now}
+	switch {
+	case o.source == nil:
+	case !o.isClone():
+		r.Snapshot = o.source.snapshot
+	default:
+		r.VolumeName, r.Volume, r.WhileStaged = o.volume.Spec.Source.VolumeName, o.source.volume, reading.WhileStaged(o.provisioner)
+		r.Stages, r.Nodes, r.SyncRequested = o.source.stages, o.source.nodes, o.volume.Status.SyncRequestTime
 	}
-	return reading.Reading{
-		Kind: volumeKind, Name: o.volume.Name, Provisioner: o.volume.Spec.Provisioner, VolumeName: o.volume.Spec.Source.VolumeName, Volume: o.source.volume,
-		WhileStaged: reading.WhileStaged(o.provisioner), Stages: o.source.stages, Nodes: o.source.nodes, SyncRequested: o.volume.Status.SyncRequestTime, Now: o.now,
-	}
+	return r
 }
 
 // sourceText names the object that the claim names as its source.
@@ -119,9 +128,7 @@ func (o observation) obstacle() *decision {
 	d := o.sourceGone()
 	switch {
 	case d != nil:
-	case !o.isClone():
-		return nil
-	case o.source.volume == nil && reading.WhileStaged(o.provisioner) == pavv1.SnapshotWait:
+	case o.isClone() && o.source.volume == nil && reading.WhileStaged(o.provisioner) == pavv1.SnapshotWait:
 		d = new(rule.Waiting(pavv1.VolumeProvisioned, "Unsupported", fmt.Sprintf("%s has a PersistentVolume that was not provisioned by PaV, which cannot keep nodes from staging it; spec.snapshotCreation.whileStaged of PavProvisioner %q is Wait",
 			o.sourceText(), o.volume.Spec.Provisioner), true))
 	default:
@@ -140,7 +147,7 @@ func (o observation) sourceGone() *decision {
 		switch {
 		case snapshot == nil:
 			return gone(" was deleted before the volume was created from it")
-		case snapshot.Status.Phase == pavv1.SnapshotDeleting && (snapshot.Status.Pod != nil || snapshot.Status.Step != ""):
+		case reading.IsBeingDeleted(snapshot):
 			return gone(" is being deleted")
 		}
 		return nil
@@ -148,7 +155,9 @@ func (o observation) sourceGone() *decision {
 	switch volume := o.source.volume; {
 	case volume == nil && o.source.pv == nil:
 		return gone(" was deleted before the volume was created from it")
-	case volume != nil && isDeleted(volume):
+	case o.source.givenAway:
+		return gone(" had a PersistentVolume that is not the claim's any more")
+	case volume != nil && isBeingDeleted(volume):
 		return gone(" is being deleted")
 	case volume != nil && isPending(volume):
 		return new(rule.Waiting(pavv1.VolumeProvisioned, "SourceNotReady", o.sourceText()+" has a volume that is not provisioned yet", false))
@@ -156,34 +165,50 @@ func (o observation) sourceGone() *decision {
 	return nil
 }
 
-// isDeleted reports whether a deletion pod of the volume is recorded, or its storage is deleted.
-func isDeleted(volume *pavv1.PavVolume) bool {
+// isBeingDeleted reports whether a deletion pod of a volume that was created is recorded or has run, or the storage is deleted: it may be
+// damaged, and is no source any more.
+func isBeingDeleted(volume *pavv1.PavVolume) bool {
 	step := volume.Status.Step
-	return step == pavv1.StepDeleting || step == pavv1.StepDeleted
+	return step == pavv1.StepDeleting || step == pavv1.StepDeleted || !isPending(volume) && observation{volume: volume}.deletionBegun()
 }
 
 func isPending(volume *pavv1.PavVolume) bool { return observation{volume: volume}.pending() }
 
-// sourceChanged reports whether the source volume has another capacity than what is recorded. Templates would see a wrong one, and the
-// volume could be made too small for the data. The claim controller looks at the source again when the record is gone.
+// sourceChanged reports whether the source volume has another capacity than when the attempt began. Templates would see a wrong one, and
+// the volume could be made too small for the data.
 func (o observation) sourceChanged() bool {
 	if !o.isClone() {
 		return false
 	}
-	now := o.source.capacity()
-	return now != nil && (o.volume.Spec.Source.Capacity == nil || now.Cmp(*o.volume.Spec.Source.Capacity) != 0)
+	now, then := o.source.capacity(), o.volume.Status.SourceCapacity
+	return now != nil && (then == nil || now.Cmp(*then) != 0)
 }
 
-// capacity returns the capacity of the source volume; nil if it is not known.
+// capacity returns the largest capacity that the source volume may have; nil if it is not known, or the source is a snapshot.
 func (s *source) capacity() *resource.Quantity {
 	switch {
+	case s == nil:
+		return nil
 	case s.volume != nil:
-		return s.volume.Status.Capacity
+		return s.volume.Status.LargestCapacity()
 	case s.pv != nil:
 		return new(s.pv.Spec.Capacity[corev1.ResourceStorage])
 	default:
 		return nil
 	}
+}
+
+// checkRoom returns a podplan.Error if the claim requests less than the source has by now. The claim was checked before.
+func (o observation) checkRoom(request podplan.VolumeRequest) error {
+	has := o.source.capacity()
+	if has == nil {
+		return nil
+	}
+	text, _, _ := unstructured.NestedString(request.Claim, "spec", "resources", "requests", "storage")
+	if requested, err := resource.ParseQuantity(text); err != nil || requested.Cmp(*has) < 0 {
+		return &podplan.Error{Err: fmt.Errorf("spec.dataSourceRef: %s has grown to %s, and the claim requests %s: create the claim again, with a request of at least as much", o.sourceText(), has, text)}
+	}
+	return nil
 }
 
 // readsSource reports whether a pod that reads the source is recorded, or is about to be.
@@ -206,13 +231,17 @@ func (r *Reconciler) enterSource(ctx context.Context, o observation) error {
 	if err := r.checkSource(ctx, o); err != nil {
 		return err
 	}
-	return r.readers().Enter(ctx, o.reading(), func(live *pavv1.PavVolume) bool {
-		o.source = &source{volume: live}
-		return live.Status.Handle == o.volume.Spec.Source.Handle && !isPending(live) && !isDeleted(live) && !o.sourceChanged()
+	return r.readers().Enter(ctx, o.reading(), func(live reading.Reading) bool {
+		if live.Snapshot != nil {
+			return live.Snapshot.Status.Handle == o.volume.Spec.Source.Handle && !reading.IsBeingDeleted(live.Snapshot)
+		}
+		has := live.Volume.Status.LargestCapacity()
+		return live.Volume.Status.Handle == o.volume.Spec.Source.Handle && !isPending(live.Volume) && !isBeingDeleted(live.Volume) &&
+			has != nil && o.source.capacity() != nil && has.Cmp(*o.source.capacity()) == 0
 	})
 }
 
-// checkSource asks the API server whether the source still exists. If not, the cache will show it, and the error is reconcile.ErrStale.
+// checkSource asks the API server whether the source still is what the cache shows. If not, the error is reconcile.ErrStale.
 func (r *Reconciler) checkSource(ctx context.Context, o observation) error {
 	if o.volume.Spec.Source == nil {
 		return nil
@@ -221,7 +250,10 @@ func (r *Reconciler) checkSource(ctx context.Context, o observation) error {
 	if err := r.gatherSource(ctx, r.Live, &live); err != nil {
 		return err
 	}
-	if live.source == nil || live.sourceGone() != nil || live.sourceChanged() {
+	if live.source == nil || live.sourceGone() != nil {
+		return reconcile.ErrStale
+	}
+	if then, now := o.source.capacity(), live.source.capacity(); (then == nil) != (now == nil) || then != nil && then.Cmp(*now) != 0 {
 		return reconcile.ErrStale
 	}
 	return nil
@@ -254,7 +286,7 @@ var errUnready = errors.New("the recorded creation pod cannot read its source")
 
 // checkReads asks the API server, before a recorded creation pod is created, whether it may read the source.
 func (r *Reconciler) checkReads(ctx context.Context, o observation) error {
-	if err := r.checkSource(ctx, o); err != nil || !o.isClone() {
+	if err := r.checkSource(ctx, o); err != nil || o.source == nil {
 		return err
 	}
 	unready, err := r.readers().IsUnready(ctx, o.reading())

@@ -7,11 +7,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/podplan/topology"
+	"github.com/albertofaria/pav/internal/reconcile"
 )
 
 // limited reports whether only some nodes reach the source.
@@ -35,7 +35,7 @@ func (r *Reconciler) reachSource(ctx context.Context, o *observation, request *p
 	if err != nil {
 		return err
 	}
-	name, err := r.nodeIn(ctx, reachable, requested.Class.AllowedTopologies)
+	name, err := r.nodeIn(ctx, reachable, requested.Class.AllowedTopologies, o.volume.Status.Attempt)
 	if err != nil {
 		return err
 	}
@@ -50,24 +50,34 @@ func (r *Reconciler) reachSource(ctx context.Context, o *observation, request *p
 	return nil
 }
 
-// nodeIn returns the first node by name that is in a topology, is allowed by a StorageClass and can run pods; "" if there is none.
-func (r *Reconciler) nodeIn(ctx context.Context, reachable []pavv1.TopologyLabels, allowed []corev1.TopologySelectorTerm) (string, error) {
-	var names []string
-	for _, labels := range reachable {
-		nodes := &corev1.NodeList{}
-		if err := r.Live.List(ctx, nodes, client.MatchingLabels(labels)); err != nil {
-			return "", fmt.Errorf("asking for the nodes that reach a source: %w", err)
-		}
-		for i := range nodes.Items {
-			if node := &nodes.Items[i]; canRunPods(node) && topology.Allows(allowed, node.Labels) {
-				names = append(names, node.Name)
+// nodeIn returns a node that is in a topology, is allowed by a StorageClass and can run pods; "" if there is none. It prefers nodes without
+// taints that keep pods away, and is another one for each attempt.
+func (r *Reconciler) nodeIn(ctx context.Context, reachable []pavv1.TopologyLabels, allowed []corev1.TopologySelectorTerm, attempt int32) (string, error) {
+	var open, tainted []string
+	err := reconcile.Pages(ctx, r.Live, &corev1.NodeList{}, nil, func() { open, tainted = nil, nil }, func(page *corev1.NodeList) {
+		for i := range page.Items {
+			node := &page.Items[i]
+			switch {
+			case !canRunPods(node) || !topology.Matches(reachable, node.Labels) || !topology.Allows(allowed, node.Labels):
+			case isTainted(node):
+				tainted = append(tainted, node.Name)
+			default:
+				open = append(open, node.Name)
 			}
 		}
+	})
+	if err != nil {
+		return "", fmt.Errorf("asking for the nodes that reach a source: %w", err)
+	}
+	names := open
+	if len(names) == 0 {
+		names = tainted
 	}
 	if len(names) == 0 {
 		return "", nil
 	}
-	return slices.Min(names), nil
+	slices.Sort(names)
+	return names[int(attempt)%len(names)], nil
 }
 
 // canRunPods reports whether a node is ready and not cordoned.
@@ -75,4 +85,9 @@ func canRunPods(node *corev1.Node) bool {
 	return !node.Spec.Unschedulable && slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
+}
+
+// isTainted reports whether a node has a taint that keeps pods away which do not tolerate it.
+func isTainted(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule })
 }

@@ -23,6 +23,7 @@ func fromSnapshot(o *observation) {
 // fromVolume has the volume created from another one, which is in use.
 func fromVolume(o *observation) {
 	o.volume.Spec.Source = &pavv1.DataSource{Kind: pavv1.DataSourceClaim, Namespace: "apps", Name: "c", VolumeName: "pvc-u0", Handle: "h0", Capacity: ptrQuantity("1Gi")}
+	o.volume.Status.SourceCapacity = ptrQuantity("1Gi")
 	o.source = &source{
 		volume: &pavv1.PavVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-u0"}, Status: pavv1.PavVolumeStatus{Phase: pavv1.VolumeReady, Handle: "h0", Capacity: ptrQuantity("1Gi")}},
 		pv:     &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-u0"}},
@@ -37,7 +38,7 @@ func onSource(change func(*source)) func(*observation) {
 // readsIt makes the volume a reader of its source.
 func readsIt(o *observation) {
 	readers := &o.source.volume.Status.Readers
-	*readers = append(*readers, pavv1.VolumeReader{Kind: volumeKind, Name: o.volume.Name, Unstaged: o.reading().WhileStaged == pavv1.SnapshotWait})
+	*readers = append(*readers, pavv1.Reader{Kind: reading.KindVolume, Name: o.volume.Name, Unstaged: o.reading().WhileStaged == pavv1.SnapshotWait})
 }
 
 func whileStaged(policy pavv1.SnapshotWhileStaged) func(*observation) {
@@ -73,6 +74,7 @@ func TestDecide_OnSources(t *testing.T) {
 	volumeIs := func(change func(*pavv1.PavVolumeStatus)) func(*observation) {
 		return onSource(func(s *source) { change(&s.volume.Status) })
 	}
+	grown := volumeIs(func(s *pavv1.PavVolumeStatus) { s.Capacity = ptrQuantity("2Gi") })
 	tests := map[string]struct {
 		state     *state
 		want      step
@@ -102,19 +104,31 @@ func TestDecide_OnSources(t *testing.T) {
 		"such a volume must not be staged": {state: fresh().with(fromVolume).with(onSource(func(s *source) {
 			s.volume, s.pv.Spec.Capacity = nil, corev1.ResourceList{"storage": *ptrQuantity("1Gi")}
 		})).with(whileStaged(pavv1.SnapshotWait)), want: stepWait, condition: pavv1.VolumeProvisioned, message: "cannot keep nodes from staging it"},
-		"a volume that is gone":                       {state: fresh().with(fromVolume).with(onSource(func(s *source) { s.volume, s.pv = nil, nil })), want: stepWait, condition: pavv1.VolumeProvisioned, message: "was deleted before"},
-		"a volume that is to be deleted waits for it": {state: fresh().with(fromVolume).with(volumeIs(func(s *pavv1.PavVolumeStatus) { s.Phase = pavv1.VolumeDeleting })), want: stepBegin},
-		"a volume whose deletion pod is recorded":     {state: fresh().with(fromVolume).with(volumeIs(func(s *pavv1.PavVolumeStatus) { s.Phase, s.Step = pavv1.VolumeDeleting, pavv1.StepDeleting })), want: stepWait, condition: pavv1.VolumeProvisioned, message: "is being deleted"},
-		"a volume that is not provisioned":            {state: fresh().with(fromVolume).with(volumeIs(func(s *pavv1.PavVolumeStatus) { s.Phase = pavv1.VolumePending })), want: stepWait, condition: pavv1.VolumeProvisioned, message: "not provisioned yet"},
-		"a volume that has grown since":               {state: fresh().with(fromVolume).with(volumeIs(func(s *pavv1.PavVolumeStatus) { s.Capacity = ptrQuantity("2Gi") })), want: stepForget},
-		"a volume that grows":                         {state: fresh().with(fromVolume).with(volumeIs(func(s *pavv1.PavVolumeStatus) { s.Step = pavv1.StepExpanding })), want: stepWait, condition: pavv1.VolumeProvisioned, message: "waiting for a pod that changes volume"},
+		"a volume that is gone":                         {state: fresh().with(fromVolume).with(onSource(func(s *source) { s.volume, s.pv = nil, nil })), want: stepWait, condition: pavv1.VolumeProvisioned, message: "was deleted before"},
+		"a volume that is to be deleted waits for it":   {state: fresh().with(fromVolume).with(volumeIs(func(s *pavv1.PavVolumeStatus) { s.Phase = pavv1.VolumeDeleting })), want: stepBegin},
+		"a volume whose deletion pod is recorded":       {state: fresh().with(fromVolume).with(volumeIs(func(s *pavv1.PavVolumeStatus) { s.Phase, s.Step = pavv1.VolumeDeleting, pavv1.StepDeleting })), want: stepWait, condition: pavv1.VolumeProvisioned, message: "is being deleted"},
+		"a volume that is not provisioned":              {state: fresh().with(fromVolume).with(volumeIs(func(s *pavv1.PavVolumeStatus) { s.Phase = pavv1.VolumePending })), want: stepWait, condition: pavv1.VolumeProvisioned, message: "not provisioned yet"},
+		"a volume that has grown since":                 {state: fresh().with(fromVolume).with(grown), want: stepBegin},
+		"a volume that grew while it was validated":     {state: at(pavv1.StepValidating).pod(9, ended(corev1.PodSucceeded, 5)).with(fromVolume).with(grown), want: stepDropPod},
+		"a volume that grew before the pod was created": {state: at(pavv1.StepCreating).with(fromVolume).with(grown), want: stepDropPod},
+		"a volume that grew while it was read":          {state: at(pavv1.StepCreating).pod(9, runs).with(fromVolume).with(readsIt).with(grown), want: stepDone},
+		"a volume that was given to another claim":      {state: fresh().with(fromVolume).with(onSource(func(s *source) { s.givenAway = true })), want: stepWait, condition: pavv1.VolumeProvisioned, message: "is not the claim's any more"},
+		"a volume of which a deletion pod has failed":   {state: fresh().with(fromVolume).with(volumeIs(func(s *pavv1.PavVolumeStatus) { s.Phase, s.DeletionBegun = pavv1.VolumeDeleting, true })), want: stepWait, condition: pavv1.VolumeProvisioned, message: "is being deleted"},
+		"a restored volume whose StorageClass was replaced": {state: fresh().with(fromSnapshot).with(func(o *observation) {
+			o.classReplaced, o.volume.Status.Failure = true, &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowCreation, Time: ago(900)}
+		}), want: stepBegin},
+		"a snapshot that many others read": {state: fresh().with(fromSnapshot).with(onSource(func(s *source) { s.snapshot.Status.Readers = make([]pavv1.Reader, 16) })), want: stepWait, condition: pavv1.VolumeProvisioned, message: "waiting for others that read snapshot"},
+		"the restored storage is created": {state: recorded().with(fromSnapshot).with(func(o *observation) {
+			o.source.snapshot.Status.Readers = []pavv1.Reader{{Kind: reading.KindVolume, Name: o.volume.Name}}
+		}), want: stepLeaveSource},
+		"a volume that grows": {state: fresh().with(fromVolume).with(volumeIs(func(s *pavv1.PavVolumeStatus) { s.Step = pavv1.StepExpanding })), want: stepWait, condition: pavv1.VolumeProvisioned, message: "waiting for a pod that changes volume"},
 		"a volume whose growth waits for others": {state: fresh().with(fromVolume).with(volumeIs(func(s *pavv1.PavVolumeStatus) {
 			s.Conditions = []metav1.Condition{{Type: pavv1.VolumeExpanded, Status: metav1.ConditionFalse, Reason: pavv1.ReasonBeingRead}}
 		})), want: stepWait, condition: pavv1.VolumeProvisioned, message: "waits for others that read it"},
 		"a volume whose deletion waits for it": {state: fresh().with(fromVolume).with(volumeIs(func(s *pavv1.PavVolumeStatus) {
 			s.Conditions = []metav1.Condition{{Type: pavv1.VolumeDeleted, Status: metav1.ConditionFalse, Reason: pavv1.ReasonBeingRead}}
 		})), want: stepBegin},
-		"a volume that many others read":                    {state: fresh().with(fromVolume).with(volumeIs(func(s *pavv1.PavVolumeStatus) { s.Readers = make([]pavv1.VolumeReader, 16) })), want: stepWait, condition: pavv1.VolumeProvisioned, message: "waiting for 16 others"},
+		"a volume that many others read":                    {state: fresh().with(fromVolume).with(volumeIs(func(s *pavv1.PavVolumeStatus) { s.Readers = make([]pavv1.Reader, 16) })), want: stepWait, condition: pavv1.VolumeProvisioned, message: "waiting for others that read volume"},
 		"a volume that is staged":                           {state: fresh().with(fromVolume).with(staged), want: stepBegin},
 		"a volume that is staged, and must not be":          {state: fresh().with(whileStaged(pavv1.SnapshotWait)).with(fromVolume).with(staged), want: stepWait, condition: pavv1.VolumeProvisioned, message: "to be unstaged on node n1"},
 		"its creation pod waits for a slot":                 {state: at(pavv1.StepCreating).with(fromVolume).with(readsIt), want: stepRunPod},
@@ -137,6 +151,8 @@ func TestDecide_OnSources(t *testing.T) {
 		// What is deleted while volumes need it.
 		"volumes are created from it":                               {state: in(pavv1.VolumeReady, corev1.VolumeReleased, deletePolicy).with(withDeletionPod).with(func(o *observation) { o.clones = []string{"pvc-u2"} }), want: stepWait, condition: pavv1.VolumeDeleted, message: `such as PavVolume "pvc-u2"`},
 		"volumes are created from it, and there is no deletion pod": {state: in(pavv1.VolumeReady, corev1.VolumeReleased, deletePolicy).with(func(o *observation) { o.clones = []string{"pvc-u2"} }), want: stepWait, condition: pavv1.VolumeDeleted, message: `such as PavVolume "pvc-u2"`},
+		"a deletion pod has failed, and a volume names it":          {state: in(pavv1.VolumeDeleting, corev1.VolumeReleased, deletePolicy).with(withDeletionPod).with(func(o *observation) { o.clones, o.volume.Status.DeletionBegun = []string{"pvc-u2"}, true }), want: stepDelete},
+		"a growth waited for readers, and its claim is gone":        {state: in(pavv1.VolumeReady, corev1.VolumeReleased, deletePolicy).with(withDeletionPod).with(waitsForReaders).with(func(o *observation) { o.clones = []string{"pvc-u2"} }), want: stepDropReaders, condition: pavv1.VolumeDeleted},
 		"volumes are created from it, and it is retained":           {state: in(pavv1.VolumeReady, corev1.VolumeReleased, retainPolicy).with(func(o *observation) { o.clones = []string{"pvc-u2"} }), want: stepRetain},
 		"volumes are created from it, and it grows":                 {state: growable("2Gi").with(func(o *observation) { o.clones = []string{"pvc-u2"} }), want: stepExpand},
 	}

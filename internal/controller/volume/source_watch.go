@@ -2,7 +2,10 @@ package volume
 
 import (
 	"context"
+	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -12,38 +15,77 @@ import (
 	"github.com/albertofaria/pav/internal/reconcile"
 )
 
-// fromSource maps a snapshot, or a volume or one of its stages, to the volumes that are being created from it.
+// fromSource maps a snapshot, or a volume, its PersistentVolume or one of its stages, to the volumes that are being created from it.
 func (r *Reconciler) fromSource(ctx context.Context, object client.Object) []ctrl.Request {
-	record := ""
-	switch typed := object.(type) {
-	case *pavv1.PavSnapshot:
-		record = pavv1.RecordOfSnapshot(typed.Name)
-	case *pavv1.PavVolume:
-		record = pavv1.RecordOfVolume(typed.Name)
-	case *pavv1.PavStage:
-		record = pavv1.RecordOfVolume(typed.Spec.VolumeName)
+	provisioner, key := sourceKey(object)
+	if key == "" {
+		return nil
 	}
 	volumes := &pavv1.PavVolumeList{}
-	if err := r.Client.List(ctx, volumes, client.MatchingFields{reconcile.VolumesBySource: reconcile.Bucket(record)}, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "cannot look volumes up by their source", "source", record)
+	if err := r.Client.List(ctx, volumes, client.MatchingFields{reconcile.VolumesBySource: reconcile.Bucket(reconcile.Storage(provisioner, key))}, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "cannot look volumes up by their source", "source", key)
 		return nil
 	}
 	var requests []ctrl.Request
 	for i := range volumes.Items {
-		if v := &volumes.Items[i]; v.Spec.Source != nil && v.Spec.Source.Record() == record && isPending(v) {
+		if v := &volumes.Items[i]; v.Spec.Source != nil && v.Spec.Provisioner == provisioner && v.Spec.Source.Key() == key && isPending(v) {
 			requests = append(requests, named(v.Name)...)
 		}
 	}
 	return requests
 }
 
-// sourceOf maps a volume to the volume that it was created from, which may wait for it.
-func sourceOf(_ context.Context, object client.Object) []ctrl.Request {
+// sourceKey returns the provisioner and the key of an object as the source of volumes; "" if it is none.
+func sourceKey(object client.Object) (provisioner, key string) {
+	switch typed := object.(type) {
+	case *pavv1.PavSnapshot:
+		return typed.Spec.Provisioner, pavv1.SourceSnapshot(typed.Status.Handle)
+	case *pavv1.PavVolume:
+		return typed.Spec.Provisioner, pavv1.SourceVolume(typed.Status.Handle)
+	case *pavv1.PavStage:
+		return typed.Spec.Provisioner, pavv1.SourceVolume(typed.Spec.VolumeHandle)
+	case *corev1.PersistentVolume:
+		if typed.Spec.CSI != nil {
+			return typed.Spec.CSI.Driver, pavv1.SourceVolume(typed.Spec.CSI.VolumeHandle)
+		}
+	}
+	return "", ""
+}
+
+// sourceOf maps a volume to the volumes of the handle that it was created from, which may wait for it.
+func (r *Reconciler) sourceOf(ctx context.Context, object client.Object) []ctrl.Request {
 	volume, ok := object.(*pavv1.PavVolume)
 	if !ok || volume.Spec.Source == nil || volume.Spec.Source.Kind != pavv1.DataSourceClaim {
 		return nil
 	}
-	return named(volume.Spec.Source.VolumeName)
+	names, err := reconcile.Concerned(ctx, r.Client, reconcile.Storage(volume.Spec.Provisioner, volume.Spec.Source.Handle))
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "cannot look up the source of a volume")
+	}
+	var requests []ctrl.Request
+	for _, name := range names {
+		requests = append(requests, named(name)...)
+	}
+	return requests
+}
+
+// sourceChanges passes what matters to volumes that are created from a volume. What is only reported does not, but for what waits for
+// readers.
+var sourceChanges = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	before, ok := e.ObjectOld.(*pavv1.PavVolume)
+	after, also := e.ObjectNew.(*pavv1.PavVolume)
+	if !ok || !also {
+		return true
+	}
+	waits := func(v *pavv1.PavVolume) []string { return observation{volume: v}.oldWaits(decision{}) }
+	return !slices.Equal(waits(before), waits(after)) || !equality.Semantic.DeepEqual(withoutReports(before), withoutReports(after))
+}}
+
+// withoutReports returns the status of a volume without what is only reported.
+func withoutReports(volume *pavv1.PavVolume) pavv1.PavVolumeStatus {
+	status := volume.Status
+	status.Conditions, status.ObservedGeneration, status.AgentVersion = nil, 0, ""
+	return status
 }
 
 // phaseChanges passes the ends of volumes, and their new phases.

@@ -61,7 +61,7 @@ func (o *options) renderExisting(
 func (r *rendering) recorded(ctx context.Context, v *existing) {
 	r.claim = v.request
 	request := podplan.VolumeRequest{
-		Provisioner: r.provisioner.UID, Generation: r.provisioner.Generation, Claim: v.request, Class: v.class, Node: v.node, Source: v.record.Spec.Source,
+		Provisioner: r.provisioner.UID, Generation: r.provisioner.Generation, Claim: v.request, Class: v.class, Node: v.node, Source: podplan.SourceOf(v.record, v.record.Status.SourceCapacity),
 		Templates: r.templates, GetPVC: r.getPVC, Allowed: r.provisioner.Spec.AllowedClaimNamespaces,
 	}
 	// The pods of both definitions have the same names, even if only one of them has a validation pod.

@@ -172,7 +172,7 @@ func TestDiagnose_OfAVolumeWithSnapshots(t *testing.T) {
 		return w.with(func(f *Facts) { f.Snapshots = []pavv1.PavSnapshot{*snapshotRecord(status)} })
 	}
 	read := func(f *Facts) {
-		f.Volume.Status.Readers = []pavv1.VolumeReader{{Kind: "PavSnapshot", Name: "snapshot-s1"}}
+		f.Volume.Status.Readers = []pavv1.Reader{{Kind: "PavSnapshot", Name: "snapshot-s1"}}
 	}
 	grows := func(f *Facts) {
 		f.Claim.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("2Gi")

@@ -19,7 +19,7 @@ func withheldTo(record *pavv1.PavVolume) string {
 		return ""
 	case record.Status.Expansion != nil && record.Status.Expansion.Offline:
 		return "grow"
-	case slices.ContainsFunc(record.Status.Readers, func(reader pavv1.VolumeReader) bool { return reader.Unstaged }):
+	case slices.ContainsFunc(record.Status.Readers, func(reader pavv1.Reader) bool { return reader.Unstaged }):
 		return "be snapshotted"
 	default:
 		return ""

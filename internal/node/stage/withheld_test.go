@@ -19,7 +19,7 @@ func growing(offline bool) pavv1.PavVolumeStatus {
 func readBy(unstaged ...bool) pavv1.PavVolumeStatus {
 	var status pavv1.PavVolumeStatus
 	for i, is := range unstaged {
-		status.Readers = append(status.Readers, pavv1.VolumeReader{Kind: "PavSnapshot", Name: string(rune('a' + i)), Unstaged: is})
+		status.Readers = append(status.Readers, pavv1.Reader{Kind: "PavSnapshot", Name: string(rune('a' + i)), Unstaged: is})
 	}
 	return status
 }

@@ -25,8 +25,11 @@ func NodeAffinity(topology []pavv1.TopologyLabels) *corev1.VolumeNodeAffinity {
 	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: terms}}
 }
 
+// mostAlternatives is how many alternatives the topology of a node affinity may have.
+const mostAlternatives = 100
+
 // OfAffinity returns the topology of the node affinity of a PersistentVolume, and whether it can be told: it can if all expressions have
-// the operator In.
+// the operator In, some node could match, and there are not too many alternatives.
 func OfAffinity(affinity *corev1.VolumeNodeAffinity) ([]pavv1.TopologyLabels, bool) {
 	if affinity == nil || affinity.Required == nil {
 		return nil, true
@@ -38,22 +41,33 @@ func OfAffinity(affinity *corev1.VolumeNodeAffinity) ([]pavv1.TopologyLabels, bo
 		}
 		alternatives := []pavv1.TopologyLabels{{}}
 		for _, e := range term.MatchExpressions {
-			if e.Operator != corev1.NodeSelectorOpIn {
+			if alternatives = withExpression(alternatives, e); len(alternatives) == 0 && e.Operator != corev1.NodeSelectorOpIn || len(topology)+len(alternatives) > mostAlternatives {
 				return nil, false
 			}
-			var longer []pavv1.TopologyLabels
-			for _, labels := range alternatives {
-				for _, value := range e.Values {
-					with := maps.Clone(labels)
-					with[e.Key] = value
-					longer = append(longer, with)
-				}
-			}
-			alternatives = longer
 		}
 		topology = append(topology, alternatives...)
 	}
-	return topology, true
+	return topology, len(topology) > 0
+}
+
+// withExpression returns the alternatives that also have a label with one of the values of an expression; none if it has another operator
+// than In.
+func withExpression(alternatives []pavv1.TopologyLabels, e corev1.NodeSelectorRequirement) []pavv1.TopologyLabels {
+	if e.Operator != corev1.NodeSelectorOpIn {
+		return nil
+	}
+	var longer []pavv1.TopologyLabels
+	for _, labels := range alternatives {
+		for _, value := range e.Values {
+			if has, found := labels[e.Key]; found && has != value || len(longer) > mostAlternatives {
+				continue
+			}
+			with := maps.Clone(labels)
+			with[e.Key] = value
+			longer = append(longer, with)
+		}
+	}
+	return longer
 }
 
 // Matches reports whether a node with these labels is in the topology.
