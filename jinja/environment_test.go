@@ -132,6 +132,31 @@ func TestSurvey_ReportsNamesThatATemplateDoesNotSet(t *testing.T) {
 	}
 }
 
+func TestSurvey_ReportsWhereVariablesAreRead(t *testing.T) {
+	at := func(column int, assigned bool) Read {
+		return Read{Pos: syntax.Pos{Line: 1, Column: column}, Name: "v", Assigned: assigned}
+	}
+	for source, want := range map[string][]Read{
+		"{{ v.a }}":   {at(4, false)},
+		"{{ w.v }} v": nil,
+		"{% for a in b %}{{ a if v }}{% endfor %}":     {at(25, false)},
+		"{% macro m(a) %}{{ v }}{% endmacro %}":        {at(20, false)},
+		"{% block a %}{{ v | d }}{% endblock %}":       {at(17, false)},
+		"{% set v = v or 1 %}{{ v }}":                  {at(12, true), at(24, true)},
+		"{% if a %}{% set v = 1 %}{% endif %}{{ v }}":  {at(40, true)},
+		"{% set v = 1 %}{{ v }}":                       nil,
+		"{% for v in b %}{{ v }}{% endfor %}":          nil,
+		"{% macro m(v) %}{{ v }}{% endmacro %}":        nil,
+		"{% with v = 1 %}{{ v }}{% endwith %}{# v #}":  nil,
+		"{% raw %}{{ v }}{% endraw %}{{ 'v' }}{{ V }}": nil,
+	} {
+		got := New(Options{Limits: testLimits}).Survey(source, Question{Names: map[string]bool{"v": true}}).Reads
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", source, diff)
+		}
+	}
+}
+
 func TestRender_EndsWithItsContext(t *testing.T) {
 	template, err := New(Options{Limits: py.Limits{Steps: 1 << 40, Memory: 1 << 40, Text: 1 << 30, Depth: 100, Digits: 10, Time: time.Hour}}).
 		Compile("{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}")

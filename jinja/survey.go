@@ -30,6 +30,8 @@ type Survey struct {
 	Problems []*Error
 	// Unknown are the places that read a name to which neither the render nor the template assigns a value.
 	Unknown []Unknown
+	// Reads are the places that read a variable of the render.
+	Reads []Read
 	// Sets are the variables that the template may set outside of loops, macros and other inner scopes, to anything but
 	// false.
 	Sets map[string]bool
@@ -53,6 +55,14 @@ type Unknown struct {
 	Expected bool
 	// Hint is empty, or text to add to a message: the most similar known name.
 	Hint string
+}
+
+// Read is a place that reads a variable of the render.
+type Read struct {
+	syntax.Pos
+	Name string
+	// Assigned says that the template assigns to the name, too, so that the value there may be its own.
+	Assigned bool
 }
 
 // Path is a chain of attributes of an object. It ends where it becomes dynamic.
@@ -98,6 +108,7 @@ func (env *Environment) Survey(source string, question Question) *Survey {
 		return absent.optional[syntax.Pos{Line: e.Line, Column: e.Column}]
 	})
 	surveyed.Unknown = unknownNames(n, absent, question)
+	surveyed.Reads = variableReads(n, question)
 	surveyed.Paths, surveyed.Flows = trace(tree, n, absent, question)
 	return surveyed
 }

@@ -10,11 +10,27 @@ func unknownReads(n *notes, q Question) map[*syntax.Name]bool {
 	unknown := map[*syntax.Name]bool{}
 	for _, read := range n.reads {
 		name := read.Name
-		if !q.Names[name] && !isGlobal(name) && !n.cells[read].scope.stores[name] && !n.root.stores[name] {
+		if !q.Names[name] && !isGlobal(name) && !n.assigns(read) {
 			unknown[read] = true
 		}
 	}
 	return unknown
+}
+
+// assigns reports whether the template assigns to the name of a read, in its scope or in the outermost one.
+func (n *notes) assigns(read *syntax.Name) bool {
+	return n.cells[read].scope.stores[read.Name] || n.root.stores[read.Name]
+}
+
+// variableReads returns the reads of the variables of the render, in the order in which they are compiled.
+func variableReads(n *notes, q Question) []Read {
+	var reads []Read
+	for _, read := range n.reads {
+		if q.Names[read.Name] {
+			reads = append(reads, Read{Pos: read.Pos, Name: read.Name, Assigned: n.assigns(read)})
+		}
+	}
+	return reads
 }
 
 // unknownNames returns the reads that are unknown, in the order in which they are compiled.

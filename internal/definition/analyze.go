@@ -62,6 +62,17 @@ func (c *check) changeable(section, field string, path template.Path) {
 	}
 }
 
+// sourceVariable has the keys of the variable source.
+type sourceVariable struct {
+	Kind               string              `json:"kind"`
+	Namespace          string              `json:"namespace"`
+	Name               string              `json:"name"`
+	Handle             string              `json:"handle"`
+	Capacity           int64               `json:"capacity"`
+	Params             map[string]string   `json:"params"`
+	AccessibleTopology []map[string]string `json:"accessibleTopology"`
+}
+
 // kinds are the types of the objects that templates read.
 var kinds = map[string]reflect.Type{
 	"PersistentVolumeClaim": reflect.TypeFor[corev1.PersistentVolumeClaim](),
@@ -71,6 +82,7 @@ var kinds = map[string]reflect.Type{
 	"VolumeSnapshot":        reflect.TypeFor[snapshotv1.VolumeSnapshot](),
 	"VolumeSnapshotContent": reflect.TypeFor[snapshotv1.VolumeSnapshotContent](),
 	"VolumeSnapshotClass":   reflect.TypeFor[snapshotv1.VolumeSnapshotClass](),
+	template.TypeSource:     reflect.TypeFor[sourceVariable](),
 }
 
 // path compares the path that a template reads in an object with the object's type.
@@ -111,7 +123,7 @@ var methods = []string{"clear", "copy", "fromkeys", "get", "items", "keys", "pop
 func (c *check) unknownPath(field string, path template.Path, i int, read string, names []string) {
 	key := path.Keys[i]
 	near := Nearest(key, names)
-	whole := i == 0 && slices.Contains(names, "spec")
+	whole := i == 0 && (slices.Contains(names, "spec") || path.Type == template.TypeSource)
 	provided := i < path.Tested || path.Guarded && i == len(path.Keys)-1
 	found := Finding{Severity: Warning, Field: field, Line: path.Line, Column: path.Column}
 	if (near != "" || whole) && !provided {

@@ -90,6 +90,9 @@ type check struct {
 	// unstaged says that no node has a volume staged while a snapshot of it is created.
 	unstaged bool
 
+	// clones says that volumes can be created from other volumes.
+	clones bool
+
 	// analyses maps each field whose string is a template to what is known about it.
 	analyses map[string]*template.Analysis
 }

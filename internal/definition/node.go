@@ -1,6 +1,7 @@
 package definition
 
 import (
+	"slices"
 	"strconv"
 )
 
@@ -52,6 +53,11 @@ func (n node) isThere() bool {
 func (n node) isKnownList() bool {
 	list, ok := n.value.([]any)
 	return ok && len(list) <= maxItems || n.value == nil
+}
+
+// hasText reports whether a list has an item that is the text.
+func hasText(list node, text string) bool {
+	return slices.ContainsFunc(list.items(), func(item node) bool { return item.value == text })
 }
 
 // item returns the path of an item of a list.

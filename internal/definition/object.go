@@ -20,7 +20,9 @@ type root struct {
 }
 
 func (c *check) object(object map[string]any) {
-	c.unstaged = node{value: object}.key("spec").key("snapshotCreation").key("whileStaged").value == string(pavv1.SnapshotWait)
+	spec := node{value: object}.key("spec")
+	c.unstaged = spec.key("snapshotCreation").key("whileStaged").value == string(pavv1.SnapshotWait)
+	c.clones = hasText(spec.key("volumeCreation").key("dataSources"), string(pavv1.DataSourceClaim))
 	(&walker{check: c}).value("", reflect.TypeFor[root](), object)
 	c.kind(object)
 	c.metadata(object["metadata"])
@@ -33,6 +35,7 @@ func (c *check) object(object map[string]any) {
 		c.ownHandle(spec)
 		c.sharedModes(spec)
 		c.complete(spec)
+		c.sources(spec)
 		c.devices(spec)
 	}
 }

@@ -25,6 +25,10 @@ var (
 	copies   = regexp.MustCompile(`(?m)(?:^|[;&|({!]|\b(?:then|do|else|if|until|while|exec|xargs)\b)[ \t]*(cp[ \t][^\n;&|]*)`)
 	reflinks = regexp.MustCompile(`[ \t]--reflink(?:=always)?(?:[ \t]|$)`)
 
+	// anything is what a snapshot creation pod copies, and ofSource the source of a creation pod.
+	anything = regexp.MustCompile(``)
+	ofSource = regexp.MustCompile(`\{\{[^}]*\bsource\b`)
+
 	// unsureBetween matches what makes it uncertain which of two commands runs first, or whether both run. unsureBefore
 	// matches what comes before both, and may make the first one part of a function, a text or a trap.
 	unsureBetween = regexp.MustCompile(`\b(?:case|esac|if|elif|else|fi|while|until|for|done|function|trap|exit|exec)\b|;;|\(\)|\|\||[ \t\n;][{}](?:[ \t\n;]|$)|[^&>]&[ \t\n;]`)
@@ -73,12 +77,12 @@ func resultAfterReady(source string) (place, bool) {
 	return placeIn(source, from+result[0]), true
 }
 
-// tornCopy returns the position at which a script copies with cp, which takes a while, so that the copy of a file that is written
-// meanwhile has parts of several moments. It does not count files in /pav.
-func tornCopy(source string) (place, bool) {
+// tornCopy returns the position at which a script copies what of matches with cp, which takes a while, so that the copy of a file that is
+// written meanwhile has parts of several moments. It does not count files in /pav.
+func tornCopy(source string, of *regexp.Regexp) (place, bool) {
 	script := withBlankComments(strings.ReplaceAll(source, "\\\n", "  ")) // the length stays the same
 	for _, at := range copies.FindAllStringSubmatchIndex(script, -1) {
-		if command := script[at[2]:at[3]]; !reflinks.MatchString(command) && !strings.Contains(command, " /pav/") {
+		if command := script[at[2]:at[3]]; of.MatchString(command) && !reflinks.MatchString(command) && !strings.Contains(command, " /pav/") {
 			return placeIn(source, at[2]), true
 		}
 	}

@@ -97,7 +97,7 @@ func TestTornCopy(t *testing.T) {
 		"by another command's name": {source: "scp live host:snapshot"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, _ := tornCopy(test.source)
+			got, _ := tornCopy(test.source, anything)
 			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(place{})); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", test.source, diff)
 			}

@@ -30,6 +30,8 @@ var enums = map[reflect.Type][]string{
 	reflect.TypeFor[pavv1.ProvisioningMode]():            texts(pavv1.ProvisioningModeDynamic, pavv1.ProvisioningModeStatic),
 	reflect.TypeFor[pavv1.StagingScope]():                texts(pavv1.StagingScopeNode, pavv1.StagingScopePod),
 	reflect.TypeFor[pavv1.StagingRecovery]():             texts(pavv1.StagingRecoveryRestage, pavv1.StagingRecoveryNone),
+	reflect.TypeFor[pavv1.DataSourceKind]():              texts(pavv1.DataSourceSnapshot, pavv1.DataSourceClaim),
+	reflect.TypeFor[pavv1.SnapshotWhileStaged]():         texts(pavv1.SnapshotAllow, pavv1.SnapshotSync, pavv1.SnapshotWait),
 	reflect.TypeFor[storagev1.FSGroupPolicy]():           texts(storagev1.ReadWriteOnceWithFSTypeFSGroupPolicy, storagev1.FileFSGroupPolicy, storagev1.NoneFSGroupPolicy),
 	reflect.TypeFor[corev1.RestartPolicy]():              texts(corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure, corev1.RestartPolicyAlways),
 	reflect.TypeFor[corev1.PullPolicy]():                 texts(corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever),

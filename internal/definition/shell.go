@@ -95,12 +95,7 @@ func (p *pod) script(container, script node) {
 			Message: "this is written after /pav/ready is created, when the results of the pod have been read; write it before",
 		})
 	}
-	if torn, found := tornCopy(source); found && p.workflow == pavv1.WorkflowSnapshotCreation && !p.unstaged {
-		p.add(Finding{
-			Severity: Warning, Field: script.field, Line: torn.line, Column: torn.column,
-			Message: "a copy of what pods write to meanwhile is torn; add --reflink=always if the file system of the storage has that, or set whileStaged: Wait",
-		})
-	}
+	p.torn(script, source)
 	if !isText || !hasTemplate(source) {
 		return
 	}
@@ -126,4 +121,27 @@ func (p *pod) script(container, script node) {
 			Message: "|tobash adds the quotes that the value needs, and other quotes around it change the value; remove these quotes",
 		})
 	}
+}
+
+// torn warns of a script that copies a volume while pods may write to it. A script that looks at the kind of the source knows what it
+// copies.
+func (p *pod) torn(script node, source string) {
+	of := anything
+	switch {
+	case p.unstaged:
+		return
+	case p.workflow == pavv1.WorkflowSnapshotCreation:
+	case p.workflow == pavv1.WorkflowCreation && p.clones && !strings.Contains(source, "source.kind"):
+		of = ofSource
+	default:
+		return
+	}
+	at, found := tornCopy(source, of)
+	if !found {
+		return
+	}
+	p.add(Finding{
+		Severity: Warning, Field: script.field, Line: at.line, Column: at.column,
+		Message: "a copy of what pods write to meanwhile is torn; add --reflink=always if the file system of the storage has that, or set snapshotCreation.whileStaged: Wait",
+	})
 }

@@ -27,16 +27,28 @@ type Analysis struct {
 	// other sections that the template expects to be missing, so that sections can share a text.
 	Warnings []*jinja.Error
 
-	// Paths are what is read of variables that are Kubernetes objects, and of the claims that get_pvc returns.
+	// Paths are what is read of variables that are Kubernetes objects or of TypeSource, and of the claims that get_pvc returns.
 	Paths []Path
+
+	// Reads are the places that read a variable.
+	Reads []Read
 
 	// Flows are the values chosen by tenants that reach the output.
 	Flows []Flow
 }
 
+// Read is a place that reads a variable.
+type Read struct {
+	Name         string
+	Line, Column int
+
+	// Assigned says that the template assigns to the name, too, so that the value there may be its own.
+	Assigned bool
+}
+
 // Path is a chain of attributes of a Kubernetes object: pvc.metadata.labels.
 type Path struct {
-	// Root is the variable, or "get_pvc()", and Type the kind of the object.
+	// Root is the variable, or "get_pvc()", and Type its type.
 	Root, Type string
 
 	// Keys are the attributes and constant keys, up to the end of the chain or the first dynamic key.
@@ -83,6 +95,9 @@ func analyze(environment *jinja.Environment, n *names, source string) Analysis {
 	a := Analysis{YAML: survey.Sets["yaml"], Errors: survey.Problems}
 	a.unknown(survey.Unknown, n)
 	slices.SortStableFunc(a.Errors, func(x, y *jinja.Error) int { return cmp.Or(x.Line-y.Line, x.Column-y.Column) })
+	for _, read := range survey.Reads {
+		a.Reads = append(a.Reads, Read{Name: read.Name, Line: read.Line, Column: read.Column, Assigned: read.Assigned})
+	}
 	for _, path := range survey.Paths {
 		a.Paths = append(a.Paths, n.path(path))
 	}

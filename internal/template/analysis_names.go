@@ -40,7 +40,7 @@ func (n *names) question() jinja.Question {
 
 func isObject(kind string) bool {
 	switch kind {
-	case typeClaim, typeClass, typeVolume, typeNode, typeSnapshot, typeSnapshotContent, typeSnapshotClass:
+	case typeClaim, typeClass, typeVolume, typeNode, typeSnapshot, typeSnapshotContent, typeSnapshotClass, TypeSource:
 		return true
 	default:
 		return false

@@ -271,7 +271,7 @@ func isOfType(value any, name string) bool {
 	case []any:
 		return name == "list of string"
 	case map[string]any:
-		return name == "mapping of strings" || name == "mapping" || isObject(name)
+		return name == "mapping of strings" || isObject(name)
 	default:
 		return false
 	}

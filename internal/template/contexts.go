@@ -33,11 +33,14 @@ const (
 	typeSnapshotClass   = "VolumeSnapshotClass"
 )
 
+// TypeSource is the type of the variable source, a mapping whose keys are known.
+const TypeSource = "mapping"
+
 // Variable is a name that the templates of a section can use.
 type Variable struct {
 	Name string
 
-	// Type is "string", "integer", "boolean", "list of string", "mapping of strings", "mapping", or the kind of a
+	// Type is "string", "integer", "boolean", "list of string", "mapping of strings", TypeSource, or the kind of a
 	// Kubernetes object.
 	Type string
 
@@ -125,7 +128,7 @@ func validationContext() []Variable {
 		{Name: "requestedMaxCapacity", Type: "integer", Doc: "The maximum capacity that is requested, in bytes, or none."},
 		{Name: "params", Type: "mapping of strings", Trust: TrustAdministrator, Doc: "The parameters of the StorageClass and, with precedence, attributes; or the volumeAttributes of the PersistentVolume."},
 		{Name: "attributes", Type: "mapping of strings", Trust: TrustAdministrator, Doc: "The parameters of the claim's VolumeAttributesClass, as it was when provisioning began; empty if it names none."},
-		{Name: "source", Type: "mapping", Trust: TrustAdministrator, Doc: "What the volume is to be created from, or none: a mapping with kind, VolumeSnapshot or PersistentVolumeClaim; namespace and name, the tenants'; handle; capacity, in bytes, or none; params, of the VolumeSnapshotClass or the StorageClass; and accessibleTopology, a list that is empty for all nodes."},
+		{Name: "source", Type: TypeSource, Trust: TrustAdministrator, Doc: "What the volume is to be created from, or none: a mapping with kind, VolumeSnapshot or PersistentVolumeClaim; namespace and name, the tenants'; handle; capacity, in bytes, or none; params, of the VolumeSnapshotClass or the StorageClass; and accessibleTopology, a list that is empty for all nodes."},
 		{Name: "handle", Type: "string", Optional: onlyStatic, Trust: TrustAdministrator, Doc: "The volume's handle."},
 		{Name: "sc", Type: typeClass, Optional: onlyClaims, Trust: TrustAdministrator, Doc: "The claim's StorageClass, as it was when provisioning began."},
 		{Name: "pvc", Type: typeClaim, Optional: onlyClaims, Trust: TrustTenant, Doc: "The claim that requests the volume."},
