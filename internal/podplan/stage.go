@@ -42,10 +42,14 @@ func IsExclusive(modes []corev1.PersistentVolumeAccessMode) bool {
 
 // VolumeMode returns the volume's mode.
 func VolumeMode(volume *corev1.PersistentVolume) corev1.PersistentVolumeMode {
-	if mode := volume.Spec.VolumeMode; mode != nil {
-		return *mode
+	return modeOf(volume.Spec.VolumeMode)
+}
+
+func modeOf(mode *corev1.PersistentVolumeMode) corev1.PersistentVolumeMode {
+	if mode == nil {
+		return corev1.PersistentVolumeFilesystem
 	}
-	return corev1.PersistentVolumeFilesystem
+	return *mode
 }
 
 // IsReadOnly reports whether a volume is staged read-only, regardless of its client.

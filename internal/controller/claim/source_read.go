@@ -16,6 +16,7 @@ import (
 	kubesource "sigs.k8s.io/controller-runtime/pkg/source"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/protocol"
 	"github.com/albertofaria/pav/internal/reconcile"
 )
@@ -49,13 +50,13 @@ func (r *Reconciler) cachedSource(ctx context.Context, claim *corev1.PersistentV
 	if ref == nil || protocol.IsPopulators(ref) || ref.Kind == protocol.KindSnapshot && !r.watchesSnapshots.Load() {
 		return nil, nil
 	}
-	s := &source{cached: true, granted: true}
+	s := &source{ClaimSource: podplan.ClaimSource{Cached: true}, granted: true}
 	key := client.ObjectKey{Namespace: protocol.SourceNamespace(claim, ref), Name: ref.Name}
 	var err error
 	if ref.Kind == protocol.KindSnapshot {
-		s.snapshot, err = reconcile.Optional(ctx, r.Client, key, &snapshotv1.VolumeSnapshot{})
+		s.Snapshot, err = reconcile.Optional(ctx, r.Client, key, &snapshotv1.VolumeSnapshot{})
 	} else {
-		s.claim, err = reconcile.Optional(ctx, r.Client, key, &corev1.PersistentVolumeClaim{})
+		s.Claim, err = reconcile.Optional(ctx, r.Client, key, &corev1.PersistentVolumeClaim{})
 	}
 	return s, err
 }
@@ -63,20 +64,20 @@ func (r *Reconciler) cachedSource(ctx context.Context, claim *corev1.PersistentV
 // readSnapshot reads a VolumeSnapshot, its VolumeSnapshotContent and its record.
 func (r *Reconciler) readSnapshot(ctx context.Context, key client.ObjectKey, s *source) error {
 	var err error
-	if s.snapshot, err = reconcile.Optional(ctx, r.Live, key, &snapshotv1.VolumeSnapshot{}); meta.IsNoMatchError(err) {
-		s.noSnapshots = true
+	if s.Snapshot, err = reconcile.Optional(ctx, r.Live, key, &snapshotv1.VolumeSnapshot{}); meta.IsNoMatchError(err) {
+		s.NoSnapshots = true
 		return nil
 	}
-	if err != nil || s.snapshot == nil || s.snapshot.Status == nil || s.snapshot.Status.BoundVolumeSnapshotContentName == nil {
+	if err != nil || s.Snapshot == nil || s.Snapshot.Status == nil || s.Snapshot.Status.BoundVolumeSnapshotContentName == nil {
 		return err
 	}
-	s.content, err = reconcile.Optional(ctx, r.Live, client.ObjectKey{Name: *s.snapshot.Status.BoundVolumeSnapshotContentName}, &snapshotv1.VolumeSnapshotContent{})
-	if err != nil || s.content == nil || protocol.SnapshotOf(s.content) == "" {
+	s.Content, err = reconcile.Optional(ctx, r.Live, client.ObjectKey{Name: *s.Snapshot.Status.BoundVolumeSnapshotContentName}, &snapshotv1.VolumeSnapshotContent{})
+	if err != nil || s.Content == nil || protocol.SnapshotOf(s.Content) == "" {
 		return err
 	}
-	s.record, err = reconcile.Optional(ctx, r.Live, client.ObjectKey{Name: protocol.SnapshotOf(s.content)}, &pavv1.PavSnapshot{})
-	if s.record != nil && s.record.Spec.Provisioner != s.content.Spec.Driver {
-		s.record = nil
+	s.Record, err = reconcile.Optional(ctx, r.Live, client.ObjectKey{Name: protocol.SnapshotOf(s.Content)}, &pavv1.PavSnapshot{})
+	if s.Record != nil && s.Record.Spec.Provisioner != s.Content.Spec.Driver {
+		s.Record = nil
 	}
 	return err
 }
@@ -84,16 +85,16 @@ func (r *Reconciler) readSnapshot(ctx context.Context, key client.ObjectKey, s *
 // readClaim reads a claim, its PersistentVolume and its PavVolume.
 func (r *Reconciler) readClaim(ctx context.Context, key client.ObjectKey, s *source) error {
 	var err error
-	if s.claim, err = reconcile.Optional(ctx, r.Live, key, &corev1.PersistentVolumeClaim{}); err != nil || s.claim == nil || s.claim.Spec.VolumeName == "" {
+	if s.Claim, err = reconcile.Optional(ctx, r.Live, key, &corev1.PersistentVolumeClaim{}); err != nil || s.Claim == nil || s.Claim.Spec.VolumeName == "" {
 		return err
 	}
-	name := client.ObjectKey{Name: s.claim.Spec.VolumeName}
-	if s.pv, err = reconcile.Optional(ctx, r.Live, name, &corev1.PersistentVolume{}); err != nil || s.pv == nil || s.pv.Spec.CSI == nil {
+	name := client.ObjectKey{Name: s.Claim.Spec.VolumeName}
+	if s.PV, err = reconcile.Optional(ctx, r.Live, name, &corev1.PersistentVolume{}); err != nil || s.PV == nil || s.PV.Spec.CSI == nil {
 		return err
 	}
-	s.volume, err = reconcile.Optional(ctx, r.Live, name, &pavv1.PavVolume{})
-	if s.volume != nil && (s.volume.Spec.Provisioner != s.pv.Spec.CSI.Driver || s.volume.Status.Handle != s.pv.Spec.CSI.VolumeHandle) {
-		s.volume = nil // the record of another volume of that name
+	s.Volume, err = reconcile.Optional(ctx, r.Live, name, &pavv1.PavVolume{})
+	if s.Volume != nil && (s.Volume.Spec.Provisioner != s.PV.Spec.CSI.Driver || s.Volume.Status.Handle != s.PV.Spec.CSI.VolumeHandle) {
+		s.Volume = nil // the record of another volume of that name
 	}
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/protocol"
 )
 
@@ -19,26 +20,26 @@ func restores() snapshot {
 	o := provisionable()
 	o.provisioner.Spec.VolumeCreation = &pavv1.VolumeCreation{DataSources: []pavv1.DataSourceKind{pavv1.DataSourceSnapshot, pavv1.DataSourceClaim}}
 	o.claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
-	o.claim.Spec.DataSourceRef = &corev1.TypedObjectReference{APIGroup: new(snapshotGroup), Kind: protocol.KindSnapshot, Name: "src"}
-	o.source = &source{
-		snapshot: &snapshotv1.VolumeSnapshot{
+	o.claim.Spec.DataSourceRef = &corev1.TypedObjectReference{APIGroup: new(snapshotv1.GroupName), Kind: protocol.KindSnapshot, Name: "src"}
+	o.source = &source{ClaimSource: podplan.ClaimSource{
+		Snapshot: &snapshotv1.VolumeSnapshot{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "src", UID: "s1"},
 			Status:     &snapshotv1.VolumeSnapshotStatus{BoundVolumeSnapshotContentName: new("content"), ReadyToUse: new(true)},
 		},
-		content: &snapshotv1.VolumeSnapshotContent{
+		Content: &snapshotv1.VolumeSnapshotContent{
 			ObjectMeta: metav1.ObjectMeta{Name: "content"},
 			Spec: snapshotv1.VolumeSnapshotContentSpec{
 				Driver: "demo", VolumeSnapshotRef: corev1.ObjectReference{UID: "s1"}, Source: snapshotv1.VolumeSnapshotContentSource{VolumeHandle: new("h")},
 			},
 		},
-		record: &pavv1.PavSnapshot{
+		Record: &pavv1.PavSnapshot{
 			ObjectMeta: metav1.ObjectMeta{Name: "snapshot-s1", UID: "r1"},
 			Spec:       pavv1.PavSnapshotSpec{Objects: pavv1.SnapshotObjects{SnapshotClass: &apiextensionsv1.JSON{Raw: []byte(`{"parameters":{"pool":"gold"}}`)}}},
 			Status: pavv1.PavSnapshotStatus{
 				Phase: pavv1.SnapshotReady, RecordUID: "r1", Handle: "sh", Size: new(resource.MustParse("1Gi")), AccessibleTopology: []pavv1.TopologyLabels{{"zone": "a"}},
 			},
 		},
-	}
+	}}
 	return o
 }
 
@@ -46,12 +47,12 @@ func restores() snapshot {
 func clones() snapshot {
 	o := restores()
 	o.claim.Spec.DataSourceRef = &corev1.TypedObjectReference{Kind: protocol.KindClaim, Name: "src"}
-	o.source = &source{
-		claim: &corev1.PersistentVolumeClaim{
+	o.source = &source{ClaimSource: podplan.ClaimSource{
+		Claim: &corev1.PersistentVolumeClaim{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "src", UID: "c1"}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pvc-c1"},
 			Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound},
 		},
-		pv: &corev1.PersistentVolume{
+		PV: &corev1.PersistentVolume{
 			ObjectMeta: metav1.ObjectMeta{Name: "pvc-c1"},
 			Spec: corev1.PersistentVolumeSpec{
 				Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}, ClaimRef: &corev1.ObjectReference{UID: "c1"},
@@ -60,9 +61,14 @@ func clones() snapshot {
 				}},
 			},
 		},
-		volume: &pavv1.PavVolume{Status: pavv1.PavVolumeStatus{Capacity: new(resource.MustParse("1Gi")), AccessibleTopology: []pavv1.TopologyLabels{{"zone": "b"}}}},
-	}
+		Volume: &pavv1.PavVolume{Status: pavv1.PavVolumeStatus{Capacity: new(resource.MustParse("1Gi")), AccessibleTopology: []pavv1.TopologyLabels{{"zone": "b"}}}},
+	}}
 	return o
+}
+
+// cache leaves of a source what the cache shows.
+func (s *source) cache() {
+	s.ClaimSource = podplan.ClaimSource{Cached: true, Snapshot: s.Snapshot, Claim: s.Claim}
 }
 
 const (
@@ -89,56 +95,56 @@ func TestDecide_OnSources(t *testing.T) {
 			message: `spec.dataSourceRef.apiGroup: must be "snapshot.storage.k8s.io" for the kind VolumeSnapshot`},
 		"a claim of another group": {claim: clones, spoil: func(o *snapshot) { o.claim.Spec.DataSourceRef.APIGroup = new("example.com") },
 			message: `spec.dataSourceRef.apiGroup: must be "" for the kind PersistentVolumeClaim`},
-		"a cluster without snapshots":          {claim: restores, spoil: func(o *snapshot) { o.source = &source{noSnapshots: true} }, message: ofSnapshot + "cannot exist: the cluster has no definitions of snapshots, see docs/snapshots.md"},
+		"a cluster without snapshots":          {claim: restores, spoil: func(o *snapshot) { o.source = &source{ClaimSource: podplan.ClaimSource{NoSnapshots: true}} }, message: ofSnapshot + "cannot exist: the cluster has no definitions of snapshots, see docs/snapshots.md"},
 		"a snapshot that does not exist":       {claim: restores, spoil: func(o *snapshot) { o.source = &source{} }, message: ofSnapshot + "does not exist"},
-		"a snapshot that is being deleted":     {claim: restores, spoil: func(o *snapshot) { o.source.snapshot.DeletionTimestamp = new(metav1.Now()) }, message: ofSnapshot + "is being deleted"},
-		"a snapshot that is not bound":         {claim: restores, spoil: func(o *snapshot) { o.source.snapshot.Status = nil; o.source.content = nil }, message: ofSnapshot + "is not bound to a VolumeSnapshotContent yet"},
-		"a snapshot that names another's":      {claim: restores, spoil: func(o *snapshot) { o.source.content.Spec.VolumeSnapshotRef.UID = "s2" }, message: ofSnapshot + "is not bound to a VolumeSnapshotContent yet"},
-		"a snapshot of another driver":         {claim: restores, spoil: func(o *snapshot) { o.source.content.Spec.Driver = "other" }, message: ofSnapshot + `is a snapshot of the driver "other", not of PavProvisioner "demo"`},
-		"a snapshot without a record":          {claim: restores, spoil: func(o *snapshot) { o.source.record = nil }, message: ofSnapshot + "is not ready to use yet"},
-		"a snapshot whose record was restored": {claim: restores, spoil: func(o *snapshot) { o.source.record.UID = "r2" }, message: ofSnapshot + "has a record that was restored from a backup: another object may have its storage by now"},
-		"a snapshot of the cache":              {claim: restores, spoil: func(o *snapshot) { o.source = &source{cached: true, snapshot: o.source.snapshot} }},
+		"a snapshot that is being deleted":     {claim: restores, spoil: func(o *snapshot) { o.source.Snapshot.DeletionTimestamp = new(metav1.Now()) }, message: ofSnapshot + "is being deleted"},
+		"a snapshot that is not bound":         {claim: restores, spoil: func(o *snapshot) { o.source.Snapshot.Status = nil; o.source.Content = nil }, message: ofSnapshot + "is not bound to a VolumeSnapshotContent yet"},
+		"a snapshot that names another's":      {claim: restores, spoil: func(o *snapshot) { o.source.Content.Spec.VolumeSnapshotRef.UID = "s2" }, message: ofSnapshot + "is not bound to a VolumeSnapshotContent yet"},
+		"a snapshot of another driver":         {claim: restores, spoil: func(o *snapshot) { o.source.Content.Spec.Driver = "other" }, message: ofSnapshot + `is a snapshot of the driver "other", not of PavProvisioner "demo"`},
+		"a snapshot without a record":          {claim: restores, spoil: func(o *snapshot) { o.source.Record = nil }, message: ofSnapshot + "is not ready to use yet"},
+		"a snapshot whose record was restored": {claim: restores, spoil: func(o *snapshot) { o.source.Record.UID = "r2" }, message: ofSnapshot + "has a record that was restored from a backup: another object may have its storage by now"},
+		"a snapshot of the cache":              {claim: restores, spoil: func(o *snapshot) { o.source.cache() }},
 		"a snapshot of the cache, not bound": {claim: restores, spoil: func(o *snapshot) {
-			o.source.snapshot.Status = nil
-			o.source = &source{cached: true, snapshot: o.source.snapshot}
+			o.source.Snapshot.Status = nil
+			o.source.cache()
 		}, message: ofSnapshot + "is not bound to a VolumeSnapshotContent yet"},
-		"no snapshot in the cache": {claim: restores, spoil: func(o *snapshot) { o.source = &source{cached: true} }, message: ofSnapshot + "does not exist"},
-		"a claim of the cache":     {claim: clones, spoil: func(o *snapshot) { o.source = &source{cached: true, claim: o.source.claim} }},
+		"no snapshot in the cache": {claim: restores, spoil: func(o *snapshot) { o.source.Snapshot = nil; o.source.cache() }, message: ofSnapshot + "does not exist"},
+		"a claim of the cache":     {claim: clones, spoil: func(o *snapshot) { o.source.cache() }},
 		"a claim of the cache, not bound": {claim: clones, spoil: func(o *snapshot) {
-			o.source.claim.Status.Phase = corev1.ClaimPending
-			o.source = &source{cached: true, claim: o.source.claim}
+			o.source.Claim.Status.Phase = corev1.ClaimPending
+			o.source.cache()
 		}, message: ofClaim + "is not bound yet: its phase is Pending"},
-		"a claim of a volume that may have grown": {claim: clones, spoil: func(o *snapshot) { o.source.volume.Status.AttemptedCapacity = new(resource.MustParse("2Gi")) }, message: ofClaim + "has a capacity of 2Gi, and the claim requests 1Gi: request at least as much"},
-		"a snapshot that is cut":                  {claim: restores, spoil: func(o *snapshot) { o.source.record.Status.Phase = pavv1.SnapshotCut }, message: ofSnapshot + "is not ready to use yet"},
+		"a claim of a volume that may have grown": {claim: clones, spoil: func(o *snapshot) { o.source.Volume.Status.AttemptedCapacity = new(resource.MustParse("2Gi")) }, message: ofClaim + "has a capacity of 2Gi, and the claim requests 1Gi: request at least as much"},
+		"a snapshot that is cut":                  {claim: restores, spoil: func(o *snapshot) { o.source.Record.Status.Phase = pavv1.SnapshotCut }, message: ofSnapshot + "is not ready to use yet"},
 		"a snapshot that failed": {claim: restores, spoil: func(o *snapshot) {
-			o.source.record.Status.Phase = pavv1.SnapshotPending
-			o.source.snapshot.Status.Error = &snapshotv1.VolumeSnapshotError{Message: new("exit code 3")}
+			o.source.Record.Status.Phase = pavv1.SnapshotPending
+			o.source.Snapshot.Status.Error = &snapshotv1.VolumeSnapshotError{Message: new("exit code 3")}
 		}, message: ofSnapshot + "is not ready to use yet: exit code 3"},
-		"a snapshot of another mode": {claim: restores, spoil: func(o *snapshot) { o.source.content.Spec.SourceVolumeMode = &block },
+		"a snapshot of another mode": {claim: restores, spoil: func(o *snapshot) { o.source.Content.Spec.SourceVolumeMode = &block },
 			message: ofSnapshot + `has the volume mode Block, and the claim requests Filesystem: an administrator can allow that with the annotation snapshot.storage.kubernetes.io/allow-volume-mode-change of VolumeSnapshotContent "content"`},
 		"a snapshot of another mode, which is allowed": {claim: restores, spoil: func(o *snapshot) {
-			o.source.content.Spec.SourceVolumeMode = &block
-			o.source.content.Annotations = map[string]string{protocol.AllowVolumeModeChange: "true"}
+			o.source.Content.Spec.SourceVolumeMode = &block
+			o.source.Content.Annotations = map[string]string{protocol.AllowVolumeModeChange: "true"}
 		}},
-		"a snapshot that is larger": {claim: restores, spoil: func(o *snapshot) { o.source.record.Status.Size = new(resource.MustParse("2Gi")) },
+		"a snapshot that is larger": {claim: restores, spoil: func(o *snapshot) { o.source.Record.Status.Size = new(resource.MustParse("2Gi")) },
 			message: ofSnapshot + "has a capacity of 2Gi, and the claim requests 1Gi: request at least as much"},
-		"a snapshot whose size is unknown": {claim: restores, spoil: func(o *snapshot) { o.source.record.Status.Size = nil }},
-		"a snapshot that is smaller":       {claim: restores, spoil: func(o *snapshot) { o.source.record.Status.Size = new(resource.MustParse("1Mi")) }},
+		"a snapshot whose size is unknown": {claim: restores, spoil: func(o *snapshot) { o.source.Record.Status.Size = nil }},
+		"a snapshot that is smaller":       {claim: restores, spoil: func(o *snapshot) { o.source.Record.Status.Size = new(resource.MustParse("1Mi")) }},
 
 		"another claim":                 {claim: clones},
 		"a claim that does not exist":   {claim: clones, spoil: func(o *snapshot) { o.source = &source{} }, message: ofClaim + "does not exist"},
-		"the claim itself":              {claim: clones, spoil: func(o *snapshot) { o.source.claim.UID = o.claim.UID }, message: ofClaim + "is the claim itself"},
-		"a claim that is being deleted": {claim: clones, spoil: func(o *snapshot) { o.source.claim.DeletionTimestamp = new(metav1.Now()) }, message: ofClaim + "is being deleted"},
-		"a claim that is not bound":     {claim: clones, spoil: func(o *snapshot) { o.source.claim.Status.Phase = corev1.ClaimPending }, message: ofClaim + "is not bound yet: its phase is Pending"},
-		"a claim of another's volume":   {claim: clones, spoil: func(o *snapshot) { o.source.pv.Spec.ClaimRef.UID = "c2" }, message: ofClaim + `is not bound: PersistentVolume "pvc-c1" does not exist, or is another claim's`},
-		"a claim without its volume":    {claim: clones, spoil: func(o *snapshot) { o.source.pv = nil; o.source.claim.Spec.VolumeName = "gone" }, message: ofClaim + `is not bound: PersistentVolume "gone" does not exist, or is another claim's`},
-		"a claim of another driver":     {claim: clones, spoil: func(o *snapshot) { o.source.pv.Spec.CSI.Driver = "other" }, message: ofClaim + `has no volume of PavProvisioner "demo"`},
-		"a claim of another mode":       {claim: clones, spoil: func(o *snapshot) { o.source.claim.Spec.VolumeMode = &block }, message: ofClaim + "has the volume mode Block, and the claim requests Filesystem"},
-		"a claim of a larger volume":    {claim: clones, spoil: func(o *snapshot) { o.source.volume.Status.Capacity = new(resource.MustParse("2Gi")) }, message: ofClaim + "has a capacity of 2Gi, and the claim requests 1Gi: request at least as much"},
-		"a claim of a static volume":    {claim: clones, spoil: func(o *snapshot) { o.source.volume = nil }},
+		"the claim itself":              {claim: clones, spoil: func(o *snapshot) { o.source.Claim.UID = o.claim.UID }, message: ofClaim + "is the claim itself"},
+		"a claim that is being deleted": {claim: clones, spoil: func(o *snapshot) { o.source.Claim.DeletionTimestamp = new(metav1.Now()) }, message: ofClaim + "is being deleted"},
+		"a claim that is not bound":     {claim: clones, spoil: func(o *snapshot) { o.source.Claim.Status.Phase = corev1.ClaimPending }, message: ofClaim + "is not bound yet: its phase is Pending"},
+		"a claim of another's volume":   {claim: clones, spoil: func(o *snapshot) { o.source.PV.Spec.ClaimRef.UID = "c2" }, message: ofClaim + `is not bound: PersistentVolume "pvc-c1" does not exist, or is another claim's`},
+		"a claim without its volume":    {claim: clones, spoil: func(o *snapshot) { o.source.PV = nil; o.source.Claim.Spec.VolumeName = "gone" }, message: ofClaim + `is not bound: PersistentVolume "gone" does not exist, or is another claim's`},
+		"a claim of another driver":     {claim: clones, spoil: func(o *snapshot) { o.source.PV.Spec.CSI.Driver = "other" }, message: ofClaim + `has no volume of PavProvisioner "demo"`},
+		"a claim of another mode":       {claim: clones, spoil: func(o *snapshot) { o.source.Claim.Spec.VolumeMode = &block }, message: ofClaim + "has the volume mode Block, and the claim requests Filesystem"},
+		"a claim of a larger volume":    {claim: clones, spoil: func(o *snapshot) { o.source.Volume.Status.Capacity = new(resource.MustParse("2Gi")) }, message: ofClaim + "has a capacity of 2Gi, and the claim requests 1Gi: request at least as much"},
+		"a claim of a static volume":    {claim: clones, spoil: func(o *snapshot) { o.source.Volume = nil }},
 		"a static volume on some nodes": {claim: clones, spoil: func(o *snapshot) {
-			o.source.volume = nil
-			o.source.pv.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
+			o.source.Volume = nil
+			o.source.PV.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
 				{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpExists}}},
 			}}}
 		}, message: ofClaim + `has a PersistentVolume whose nodeAffinity PaV cannot apply to pods: only the operator In is supported in "pvc-c1"`},
@@ -193,19 +199,19 @@ func TestRecorded_HasWhatTheSourceWas(t *testing.T) {
 }
 
 func TestPermits(t *testing.T) {
-	ref := &corev1.TypedObjectReference{APIGroup: new(snapshotGroup), Kind: protocol.KindSnapshot, Name: "src"}
+	ref := &corev1.TypedObjectReference{APIGroup: new(snapshotv1.GroupName), Kind: protocol.KindSnapshot, Name: "src"}
 	grant := func(from, to map[string]any) map[string]any {
 		return map[string]any{"spec": map[string]any{"from": []any{from}, "to": []any{to}}}
 	}
 	from := map[string]any{"group": "", "kind": "PersistentVolumeClaim", "namespace": "apps"}
-	to := map[string]any{"group": snapshotGroup, "kind": "VolumeSnapshot"}
+	to := map[string]any{"group": snapshotv1.GroupName, "kind": "VolumeSnapshot"}
 	for name, test := range map[string]struct {
 		grant map[string]any
 		want  bool
 	}{
 		"all snapshots":        {grant(from, to), true},
-		"this snapshot":        {grant(from, map[string]any{"group": snapshotGroup, "kind": "VolumeSnapshot", "name": "src"}), true},
-		"another snapshot":     {grant(from, map[string]any{"group": snapshotGroup, "kind": "VolumeSnapshot", "name": "other"}), false},
+		"this snapshot":        {grant(from, map[string]any{"group": snapshotv1.GroupName, "kind": "VolumeSnapshot", "name": "src"}), true},
+		"another snapshot":     {grant(from, map[string]any{"group": snapshotv1.GroupName, "kind": "VolumeSnapshot", "name": "other"}), false},
 		"claims":               {grant(from, map[string]any{"group": "", "kind": "PersistentVolumeClaim"}), false},
 		"another namespace":    {grant(map[string]any{"group": "", "kind": "PersistentVolumeClaim", "namespace": "others"}, to), false},
 		"other kinds":          {grant(map[string]any{"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "namespace": "apps"}, to), false},
