@@ -127,6 +127,9 @@ func TestChangesOf(t *testing.T) {
 	modes := edit{begin, "  volumeValidation: {accessModes: [ReadWriteOnce]}\n" + begin}
 	validates := edit{begin, "  volumeValidation: {podTemplate: {spec: {containers: [{name: v, image: \"tools:1\"}]}}}\n" + begin}
 	fails, images, noStatic := edit{"{{ handle }}", "{{ params.server }}"}, edit{"tools:1", "tools:2"}, edit{"[Dynamic, Static]", "[Dynamic]"}
+	copies := edit{begin, begin + "\n    dataSources: [VolumeSnapshot]", "mkdir {{", "{{ source.handle if source else 'mkdir' }} {{"}
+	restored := dynamic(t, "data", rwo)
+	restored.record.Spec.Source = &pavv1.DataSource{Kind: pavv1.DataSourceSnapshot, Handle: "monday"}
 	renamed := edit{"    capacity:", "    handle: new-{{ defaultHandle }}\n    capacity:"}
 	tests := map[string]struct {
 		before, after edit
@@ -142,6 +145,9 @@ func TestChangesOf(t *testing.T) {
 		"a pod more":                      {before: edit{deletion, ""}, volume: one, want: edit{"there is a deletion pod now"}},
 		"a validation pod renames no pod": {after: validates, volume: one, want: edit{"there is a validation pod now"}},
 		"the handle of new volumes":       {after: renamed, volume: one, want: edit{"creation changes"}},
+		"sources, for an empty volume":    {after: copies, volume: one},
+		"sources, for one of a snapshot":  {before: copies, after: edit{copies[0], copies[1], "mkdir {{", "{{ source.kind if source else 'mkdir' }} {{"}, volume: restored, want: edit{"the creation pod changes"}},
+		"no sources any more":             {before: copies, volume: restored, want: edit{"creation is refused"}},
 		"a mode that is not supported":    {after: modes, volume: many, want: edit{"validation is refused"}},
 		"a mode of a static volume":       {after: modes, volume: static("data", rwx), want: edit{"validation is refused"}},
 		"a mode that is supported":        {after: modes, volume: one},
@@ -215,6 +221,8 @@ func TestReport_ExitStatus(t *testing.T) {
 		"nothing":           {nil, 0, "0 of 1 volumes: nothing changes\n"},
 		"a pod":             {[]string{"rm {{", "rm -r {{"}, 1, "1 of 1 volumes: the deletion pod changes; it takes effect at once, "},
 		"a setting":         {[]string{"Staging:\n", "Staging:\n    scope: Pod\n"}, 1, "all volumes: spec.volumeStaging.scope changes from Node to Pod; "},
+		"kinds of sources":  {[]string{"  volumeCreation:", "  volumeCreation:\n    dataSources: [VolumeSnapshot]"}, 1, "all volumes: spec.volumeCreation.dataSources changes from [] to [VolumeSnapshot]; it takes effect for new claims"},
+		"needed sources":    {[]string{"  volumeCreation:", "  volumeCreation:\n    dependsOnSource: true"}, 1, "all volumes: spec.volumeCreation.dependsOnSource changes from false to true; it takes effect at once"},
 		"a failing pod":     {[]string{"rm {{", "rm {{ x }}{{"}, 2, "1 of 1 volumes: deletion cannot be rendered\n"},
 		"a failure and one": {[]string{"rm {{", "rm {{ x }}{{", "mkdir", "mkdir -p"}, 2, "1 of 1 volumes: the creation pod changes; "},
 	} {

@@ -24,6 +24,7 @@ import (
 type options struct {
 	pvc, sc, pv, node   string
 	provisioner, handle string
+	source              string
 	phases              []string
 	readOnly            bool
 	diff                string
@@ -42,9 +43,9 @@ func Command(env *cli.Env) *cobra.Command {
 		Use:   "render FILE...",
 		Short: "Show the pods that a PavProvisioner creates for a claim, without a cluster",
 		Long: `Show the pods that a PavProvisioner creates for a claim, without a cluster: each as the agents would
-create it, with its name, labels and /pav. Beside the PavProvisioner, the files may have a StorageClass, a
-PersistentVolumeClaim, VolumeAttributesClasses, a VolumeSnapshot and its class, a PersistentVolume and a Node; what none has is made up, and standard
-error says so:
+create it, with its name, labels and /pav. Beside the PavProvisioner, the files may have a StorageClass,
+PersistentVolumeClaims, VolumeAttributesClasses, VolumeSnapshots with their contents and classes, PersistentVolumes
+and a Node; what none has is made up, and standard error says so:
 
   StorageClass           of the PavProvisioner, with no parameters; it waits for the first consumer where
                          templates read selectedNode
@@ -55,6 +56,8 @@ error says so:
                          annotation pv.kubernetes.io/provisioned-by
   VolumeAttributesClass  not made up: without one, no modification is shown. One that the claim names is what the
                          volume is created with
+  source of the claim    the VolumeSnapshot that it names, ready to use, or the claim that it names, with a volume.
+                         With --source, it names one, to see how a volume is restored or cloned
   VolumeSnapshot         of the claim, and a VolumeSnapshotClass with no parameters, where the PavProvisioner
                          makes snapshots
   Node                   "node-1"
@@ -72,6 +75,7 @@ need the rights to get pavprovisioners, persistentvolumes and persistentvolumecl
 persistentvolumes. Without those to list pavstages, and to get and list nodes, nodes are made up.`,
 		Example: `  kubectl pav render provisioner.yaml usage.yaml
   kubectl pav render provisioner.yaml --pvc claim.yaml --sc class.yaml --phase staging
+  kubectl pav render provisioner.yaml --source VolumeSnapshot --phase creation
   kubectl pav render provisioner.yaml usage.yaml --diff
   kubectl pav render provisioner.yaml --diff --volumes
   kubectl pav render new.yaml --diff=old.yaml`,
@@ -95,6 +99,7 @@ func (o *options) addFlags(command *cobra.Command) {
 	flags.StringVar(&o.node, "node", "", "file with the Node, or the name of one")
 	flags.StringVar(&o.provisioner, "provisioner", "", "name of the PavProvisioner, if the files have several")
 	flags.StringVar(&o.handle, "handle", "", "handle of the volume")
+	flags.StringVar(&o.source, "source", "", "create the volume from a generated source of this `KIND`, of "+strings.Join(sourceKinds, ", "))
 	flags.StringSliceVar(&o.phases, "phase", nil, "what to show, of "+strings.Join(phases, ", ")+" (default: all)")
 	flags.BoolVar(&o.readOnly, "read-only", false, "stage the volume read-only")
 	flags.StringVar(&o.diff, "diff", "", "compare with the PavProvisioner of another `FILE`, or without one, as in --diff, "+
@@ -106,6 +111,7 @@ func (o *options) addFlags(command *cobra.Command) {
 	for _, name := range []string{"pvc", "sc", "pv", "node", "diff"} {
 		_ = command.MarkFlagFilename(name, "yaml", "yml", "json")
 	}
+	_ = command.RegisterFlagCompletionFunc("source", cobra.FixedCompletions(sourceKinds, cobra.ShellCompDirectiveNoFileComp))
 	_ = command.RegisterFlagCompletionFunc("phase", cobra.FixedCompletions(phases, cobra.ShellCompDirectiveNoFileComp))
 }
 
@@ -115,6 +121,9 @@ func (o *options) validate() error {
 		if !slices.Contains(phases, o.phases[i]) {
 			return fmt.Errorf("--phase %s: it is one of %s", phase, strings.Join(phases, ", "))
 		}
+	}
+	if err := o.validateSource(); err != nil {
+		return err
 	}
 	if o.diff != "" && o.output.Structured() {
 		return errors.New("--diff and -o cannot be used together")

@@ -12,6 +12,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/kubectl/cli"
 	"github.com/albertofaria/pav/internal/kubectl/lint"
 	"github.com/albertofaria/pav/internal/kubectl/source"
@@ -20,7 +21,7 @@ import (
 // given are the objects in the files, by kind; those from flags come first.
 type given struct {
 	provisioners, claims, classes, attributesClasses, volumes, nodes []object
-	snapshots, snapshotClasses                                       []object
+	snapshots, snapshotContents, snapshotClasses, pavSnapshots       []object
 }
 
 // object is an object in a file, as the API server would return it, but without defaults.
@@ -108,8 +109,12 @@ func (g *given) list(kind string) *[]object {
 		return &g.nodes
 	case "VolumeSnapshot":
 		return &g.snapshots
+	case "VolumeSnapshotContent":
+		return &g.snapshotContents
 	case "VolumeSnapshotClass":
 		return &g.snapshotClasses
+	case "PavSnapshot":
+		return &g.pavSnapshots
 	default:
 		return nil
 	}
@@ -151,8 +156,12 @@ func canonical(d source.Document) (map[string]any, error) {
 		typed = &storagev1.VolumeAttributesClass{}
 	case "VolumeSnapshot":
 		typed = &snapshotv1.VolumeSnapshot{}
+	case "VolumeSnapshotContent":
+		typed = &snapshotv1.VolumeSnapshotContent{}
 	case "VolumeSnapshotClass":
 		typed = &snapshotv1.VolumeSnapshotClass{}
+	case "PavSnapshot":
+		typed = &pavv1.PavSnapshot{}
 	case "PersistentVolume":
 		typed = &corev1.PersistentVolume{}
 	default:

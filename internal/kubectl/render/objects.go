@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/protocol"
 	"github.com/albertofaria/pav/internal/template"
 )
@@ -24,6 +25,9 @@ type objects struct {
 
 	// snapshot is a VolumeSnapshot of the claim, and snapshotClass its VolumeSnapshotClass; nil if the definition makes no snapshots.
 	snapshot, snapshotClass map[string]any
+
+	// source is what the claim names as its source; nil if the volume is created empty.
+	source *podplan.ClaimSource
 
 	// volume is nil if the volume is provisioned dynamically.
 	volume map[string]any
@@ -50,6 +54,9 @@ func (o *options) choose(g *given, p *pavv1.PavProvisioner) (*objects, error) {
 		return nil, err
 	}
 	c.chooseClaim(g, p)
+	if err := o.chooseSource(g, p, c); err != nil {
+		return nil, err
+	}
 	c.chooseAttributes(g, p)
 	c.chooseSnapshot(g, p)
 	if c.static && c.volume == nil {
@@ -77,7 +84,7 @@ func (c *objects) use(what, name string, o object) {
 func (o *options) chooseVolume(g *given, p *pavv1.PavProvisioner, c *objects) error {
 	c.static = !p.Supports(pavv1.ProvisioningModeDynamic)
 	for _, v := range g.volumes {
-		if text(v.Object, "spec", "csi", "driver") != p.Name {
+		if text(v.Object, "spec", "csi", "driver") != p.Name || o.pv == "" && g.isOfSource(v.Object) {
 			continue
 		}
 		if c.volume != nil {

@@ -57,6 +57,11 @@ func TestRender_Golden(t *testing.T) {
 		"all-phases-fail":            {"testdata/all.yaml"},
 		"snapshots":                  {"testdata/snapshots.yaml", "--phase", "snapshot-creation,snapshot-deletion"},
 		"snapshots-made-up":          {"testdata/all.yaml", "--sc", "testdata/class.yaml", "--node", "testdata/node.yaml", "--phase", "snapshot-creation,snapshot-deletion"},
+		"restored":                   {"testdata/sources.yaml", "testdata/restore.yaml", "--phase", "creation"},
+		"restored-made-up":           {"testdata/sources.yaml", "--source", "VolumeSnapshot", "--phase", "creation,deletion"},
+		"cloned":                     {"testdata/sources.yaml", "testdata/clone.yaml", "--phase", "creation"},
+		"cloned-made-up":             {"testdata/sources.yaml", "--source", "PersistentVolumeClaim", "--phase", "creation"},
+		"source-unsupported":         {"testdata/all.yaml", "--sc", "testdata/class.yaml", "--node", "testdata/node.yaml", "--source", "VolumeSnapshot", "--phase", "creation"},
 		"refused":                    {"testdata/refused.yaml", "--pvc", "testdata/claims.yaml"},
 		"pod-scope":                  {"testdata/scope.yaml", "--phase", "unstaging,staging", "--handle", "h"},
 		"staging-fails-for-creation": {"testdata/cause.yaml", "--phase", "staging"},
@@ -118,6 +123,9 @@ func TestRender_Misuse(t *testing.T) {
 		code int
 	}{
 		"no such phase":         {[]string{provisioner, "--phase", "mounting"}, "--phase mounting: it is one of validation, creation, expansion, modification, snapshot-creation, snapshot-deletion, deletion, staging, node-expansion, unstaging", 2},
+		"no such source":        {[]string{provisioner, "--source", "Volume"}, "--source Volume: it is one of VolumeSnapshot, PersistentVolumeClaim", 2},
+		"a source twice":        {[]string{"testdata/sources.yaml", "testdata/clone.yaml", "--source", "VolumeSnapshot"}, `--source cannot be used with claim "copy", which names a source`, 2},
+		"a source, static":      {[]string{provisioner, "--pv", "testdata/static.yaml", "--source", "VolumeSnapshot"}, "--source cannot be used with a static volume", 2},
 		"no provisioner":        {[]string{example + "usage.yaml"}, "there is no PavProvisioner in the files", 2},
 		"several":               {[]string{provisioner, "testdata/all.yaml"}, "there are several PavProvisioners in the files: say which, with --provisioner, of hello-world, all", 2},
 		"another name":          {[]string{provisioner, "--provisioner", "x"}, `there is no PavProvisioner "x" in the files, which have hello-world`, 2},

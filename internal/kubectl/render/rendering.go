@@ -147,7 +147,8 @@ func (r *rendering) dynamic(ctx context.Context) {
 	}
 	request := podplan.VolumeRequest{
 		Provisioner: r.provisioner.UID, Generation: r.provisioner.Generation,
-		Claim: r.claim, Class: r.class, Attributes: parameters(r.attributesClass), Templates: r.templates, GetPVC: r.getPVC, Allowed: spec.AllowedClaimNamespaces,
+		Claim: r.claim, Class: r.class, Attributes: parameters(r.attributesClass), Source: r.ledger.Spec.Source,
+		Templates: r.templates, GetPVC: r.getPVC, Allowed: spec.AllowedClaimNamespaces,
 	}
 	r.provisioned = runtime.DeepCopyJSON(r.claim)
 	if r.selected {
@@ -205,7 +206,7 @@ func (r *rendering) begin() error {
 			ReclaimPolicy: *class.ReclaimPolicy,
 		},
 	}
-	return nil
+	return r.recordSource(claim)
 }
 
 // convert fills in a typed object, and returns it as JSON.

@@ -35,17 +35,11 @@ func (c *objects) chooseSnapshot(g *given, p *pavv1.PavProvisioner) {
 		}
 	}
 	if c.snapshotClass == nil {
-		c.snapshotClass = map[string]any{
-			"apiVersion": snapshotv1.SchemeGroupVersion.String(), "kind": "VolumeSnapshotClass", "metadata": map[string]any{"name": p.Name},
-			"driver": p.Name, "deletionPolicy": string(snapshotv1.VolumeSnapshotContentDelete),
-		}
+		c.snapshotClass = madeUpSnapshotClass(p.Name)
 		c.notef("no VolumeSnapshotClass was given: %q was made up, with no parameters", p.Name)
 	}
 	if c.snapshot == nil {
-		c.snapshot = map[string]any{
-			"apiVersion": snapshotv1.SchemeGroupVersion.String(), "kind": "VolumeSnapshot", "metadata": map[string]any{"name": "snapshot", "namespace": namespace},
-			"spec": map[string]any{"source": map[string]any{"persistentVolumeClaimName": claim}},
-		}
+		c.snapshot = madeUpSnapshot(namespace, "snapshot", claim)
 		c.notef("no VolumeSnapshot was given: %q in namespace %q was made up", "snapshot", namespace)
 	}
 	stored(c.snapshotClass, false)
@@ -53,19 +47,35 @@ func (c *objects) chooseSnapshot(g *given, p *pavv1.PavProvisioner) {
 	set(c.snapshot, text(c.snapshotClass, "metadata", "name"), "spec", "volumeSnapshotClassName")
 }
 
-// content returns the VolumeSnapshotContent that the snapshot-controller makes for the VolumeSnapshot.
-func (r *rendering) content() map[string]any {
-	id := text(r.snapshot, "metadata", "uid")
+// madeUpSnapshotClass returns a VolumeSnapshotClass of a driver.
+func madeUpSnapshotClass(driver string) map[string]any {
+	return map[string]any{
+		"apiVersion": snapshotv1.SchemeGroupVersion.String(), "kind": "VolumeSnapshotClass", "metadata": map[string]any{"name": driver},
+		"driver": driver, "deletionPolicy": string(snapshotv1.VolumeSnapshotContentDelete),
+	}
+}
+
+// madeUpSnapshot returns a VolumeSnapshot of a claim.
+func madeUpSnapshot(namespace, name, claim string) map[string]any {
+	return map[string]any{
+		"apiVersion": snapshotv1.SchemeGroupVersion.String(), "kind": "VolumeSnapshot", "metadata": map[string]any{"name": name, "namespace": namespace},
+		"spec": map[string]any{"source": map[string]any{"persistentVolumeClaimName": claim}},
+	}
+}
+
+// contentOf returns the VolumeSnapshotContent that the snapshot-controller makes for a VolumeSnapshot of a volume.
+func contentOf(driver string, snapshot, class map[string]any, volumeHandle string) map[string]any {
+	id := text(snapshot, "metadata", "uid")
 	content := map[string]any{
 		"apiVersion": snapshotv1.SchemeGroupVersion.String(), "kind": "VolumeSnapshotContent",
 		"metadata": map[string]any{"name": protocol.SnapshotContentName(types.UID(id))},
 		"spec": map[string]any{
-			"driver": r.provisioner.Name, "deletionPolicy": text(r.snapshotClass, "deletionPolicy"),
-			"source":                  map[string]any{"volumeHandle": text(r.volume, "spec", "csi", "volumeHandle")},
-			"volumeSnapshotClassName": text(r.snapshotClass, "metadata", "name"),
+			"driver": driver, "deletionPolicy": text(class, "deletionPolicy"),
+			"source":                  map[string]any{"volumeHandle": volumeHandle},
+			"volumeSnapshotClassName": text(class, "metadata", "name"),
 			"volumeSnapshotRef": map[string]any{
 				"apiVersion": snapshotv1.SchemeGroupVersion.String(), "kind": "VolumeSnapshot", "uid": id,
-				"namespace": text(r.snapshot, "metadata", "namespace"), "name": text(r.snapshot, "metadata", "name"),
+				"namespace": text(snapshot, "metadata", "namespace"), "name": text(snapshot, "metadata", "name"),
 			},
 		},
 	}
@@ -131,7 +141,8 @@ func (r *rendering) buildSnapshot(phase Phase, record *pavv1.PavSnapshot, kind s
 
 // snapshotRecord returns the PavSnapshot that the controller agent writes for the VolumeSnapshot.
 func (r *rendering) snapshotRecord() (*pavv1.PavSnapshot, error) {
-	content, class := r.content(), &snapshotv1.VolumeSnapshotClass{}
+	content := contentOf(r.provisioner.Name, r.snapshot, r.snapshotClass, text(r.volume, "spec", "csi", "volumeHandle"))
+	class := &snapshotv1.VolumeSnapshotClass{}
 	if _, err := convert(r.snapshotClass, class); err != nil {
 		return nil, err
 	}

@@ -91,6 +91,10 @@ func settingsOf(before, after *pavv1.PavProvisioner) []setting {
 	}{
 		{"spec.provisioningModes", "for new claims, and static volumes the next time they are staged",
 			func(s *pavv1.PavProvisionerSpec) string { return fmt.Sprint(s.ProvisioningModes) }},
+		{"spec.volumeCreation.dataSources", "for new claims",
+			func(s *pavv1.PavProvisionerSpec) string { return fmt.Sprint(creationOf(s).DataSources) }},
+		{"spec.volumeCreation.dependsOnSource", "at once, for volumes that have a source",
+			func(s *pavv1.PavProvisionerSpec) string { return fmt.Sprint(creationOf(s).DependsOnSource) }},
 		{"spec.volumeStaging.scope", "once the provisioner has no PavStages",
 			func(s *pavv1.PavProvisionerSpec) string {
 				return orDefault(s.VolumeStaging.Scope, pavv1.StagingScopeNode)
@@ -111,6 +115,13 @@ func settingsOf(before, after *pavv1.PavProvisioner) []setting {
 		}
 	}
 	return changed
+}
+
+func creationOf(s *pavv1.PavProvisionerSpec) pavv1.VolumeCreation {
+	if s.VolumeCreation == nil {
+		return pavv1.VolumeCreation{}
+	}
+	return *s.VolumeCreation
 }
 
 func orDefault[T ~string](value, byDefault T) string {
@@ -216,7 +227,7 @@ func (o *options) conflict() error {
 	if o.diff == "" {
 		return errors.New("--volumes needs --diff: it shows what an edit changes")
 	}
-	for name, value := range map[string]string{"pvc": o.pvc, "sc": o.sc, "pv": o.pv, "node": o.node, "handle": o.handle} {
+	for name, value := range map[string]string{"pvc": o.pvc, "sc": o.sc, "pv": o.pv, "node": o.node, "handle": o.handle, "source": o.source} {
 		if value != "" {
 			return fmt.Errorf("--%s cannot be used with --volumes, which takes the objects from the cluster", name)
 		}
