@@ -73,6 +73,21 @@ func SourceSnapshot(handle string) string { return string(DataSourceSnapshot) + 
 // SourceVolume returns the key of the volume with a handle, as the source of volumes.
 func SourceVolume(handle string) string { return string(DataSourceClaim) + "/" + handle }
 
+// IsFrom reports whether the volume is created from the storage with a key, see DataSource.Key, of a provisioner.
+func (v *PavVolume) IsFrom(provisioner, key string) bool {
+	return v.Spec.Source != nil && v.Spec.Provisioner == provisioner && v.Spec.Source.Key() == key
+}
+
+// NeedsSource reports whether the volume needs that storage: it is being created from it, or was and depends on it.
+func (v *PavVolume) NeedsSource(provisioner, key string) bool {
+	return v.IsFrom(provisioner, key) && v.Status.Step != StepDeleted && (v.Status.DependsOnSource || v.IsInTheMaking())
+}
+
+// IsInTheMaking reports whether the volume is not provisioned yet.
+func (v *PavVolume) IsInTheMaking() bool {
+	return v.Status.Phase == "" || v.Status.Phase == VolumePending
+}
+
 // Reader is an object for which a pod reads the storage of a volume or a snapshot.
 type Reader struct {
 	// kind is PavSnapshot, or PavVolume for a volume that is created from the storage.

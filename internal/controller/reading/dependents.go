@@ -38,19 +38,9 @@ func (s Readers) LiveDependents(ctx context.Context, provisioner, key string) ([
 // dependents adds the volumes of a list that need the storage with a key.
 func dependents(names []string, volumes *pavv1.PavVolumeList, provisioner, key string) []string {
 	for i := range volumes.Items {
-		v := &volumes.Items[i]
-		if isFrom(v, provisioner, key) && v.Status.Step != pavv1.StepDeleted && (v.Status.DependsOnSource || isInTheMaking(v)) {
+		if v := &volumes.Items[i]; v.NeedsSource(provisioner, key) {
 			names = append(names, v.Name)
 		}
 	}
 	return names
-}
-
-// isFrom reports whether a volume is created from the storage with a key.
-func isFrom(v *pavv1.PavVolume, provisioner, key string) bool {
-	return v.Spec.Source != nil && v.Spec.Provisioner == provisioner && v.Spec.Source.Key() == key
-}
-
-func isInTheMaking(v *pavv1.PavVolume) bool {
-	return v.Status.Phase == "" || v.Status.Phase == pavv1.VolumePending
 }

@@ -138,7 +138,7 @@ func (s Readers) write(ctx context.Context, r Reading, readers []pavv1.Reader) e
 func Reads(ctx context.Context, reader client.Reader, of pavv1.Reader, provisioner, key, volume string) (bool, error) {
 	if of.Kind == KindVolume {
 		v, err := reconcile.Optional(ctx, reader, client.ObjectKey{Name: of.Name}, &pavv1.PavVolume{})
-		return v != nil && isFrom(v, provisioner, key) && isInTheMaking(v), err
+		return v != nil && v.IsFrom(provisioner, key) && v.IsInTheMaking(), err
 	}
 	snapshot, err := reconcile.Optional(ctx, reader, client.ObjectKey{Name: of.Name}, &pavv1.PavSnapshot{})
 	return snapshot != nil && volume != "" && snapshot.Spec.VolumeName == volume, err

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -27,6 +28,7 @@ func details(f *Facts) []Detail {
 	if f.Claim != nil && f.Snapshot == nil {
 		add("StorageClass", protocol.ClassName(f.Claim), "")
 	}
+	add("Source", sourceDetail(f), "")
 	value, state := provisionerDetail(f)
 	add("Provisioner", value, state)
 	add(volumeDetail(f))
@@ -35,6 +37,9 @@ func details(f *Facts) []Detail {
 		for _, record := range f.recordsInTheMaking() {
 			all = append(all, recordDetail("Snapshot", nameOfRecord(record), record))
 		}
+	}
+	for i := range f.Copies {
+		add(copyDetail(&f.Copies[i]))
 	}
 	for i := range f.Stages {
 		add(stageDetail(&f.Stages[i]))
@@ -61,6 +66,30 @@ func claimDetail(f *Facts) (name, value string, state State) {
 		state = Healthy
 	}
 	return "Claim", value, state
+}
+
+// sourceDetail is what the volume is created from, which may be gone.
+func sourceDetail(f *Facts) string {
+	if f.Snapshot != nil {
+		return ""
+	}
+	if f.Volume != nil && f.Volume.Spec.Source != nil {
+		source := f.Volume.Spec.Source
+		return fmt.Sprintf("%s %s/%s", source.Kind, source.Namespace, source.Name)
+	}
+	if f.Claim == nil {
+		return ""
+	}
+	source := protocol.Source(f.Claim)
+	if source == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s %s/%s", source.Kind, protocol.SourceNamespace(f.Claim, source), source.Name)
+}
+
+func copyDetail(volume *pavv1.PavVolume) (name, value string, state State) {
+	ref := volume.Spec.ClaimRef
+	return "Source of", fmt.Sprintf("claim %s/%s, %s", ref.Namespace, ref.Name, cmp.Or(volume.Status.Phase, pavv1.VolumePending)), ""
 }
 
 func provisionerDetail(f *Facts) (value string, state State) {

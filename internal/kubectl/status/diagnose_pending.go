@@ -28,9 +28,12 @@ func diagnosePending(f *Facts) Finding {
 	if c := falseCondition(f, pavv1.VolumeProvisioned); c != nil && c.Reason == "Restored" {
 		return Finding{Code: c.Reason, State: Failing, Summary: "the record of the volume was restored from a backup", Reason: c.Message}
 	}
+	waits := waitsForSource(f)
 	switch {
 	case status.Step == pavv1.StepReverting:
 		return diagnoseReverting(f)
+	case waits != nil:
+		return *waits
 	case status.Pod != nil:
 		return afterFailure(f, "ProvisioningFailed", fmt.Sprintf("attempt %d to provision the volume failed", status.Attempt-1), diagnosePod(f, pavv1.VolumeProvisioned), status.Failure)
 	case status.Failure != nil && status.Handle == "": // else a later attempt has succeeded
@@ -188,7 +191,7 @@ func diagnoseDeletion(f *Facts) []Finding {
 func deletionGoes(f *Facts) Finding {
 	status := &f.Volume.Status
 	c := falseCondition(f, pavv1.VolumeDeleted)
-	if found := waitsForReaders(f, "the volume is deleted"); found != nil && status.Pod == nil && status.DeletionFailure == nil {
+	if found := deletionWaits(f, c); found != nil && status.Pod == nil && status.DeletionFailure == nil {
 		return *found
 	}
 	switch {
@@ -210,6 +213,15 @@ func deletionGoes(f *Facts) Finding {
 		return Finding{Code: c.Reason, State: Waiting, Summary: "the volume is to be deleted, but is in use", Reason: c.Message}
 	}
 	return Finding{Code: "Deleting", State: Working, Summary: "the volume is being deleted"}
+}
+
+// deletionWaits returns the finding about a deletion that waits for those who read the storage, or nil.
+func deletionWaits(f *Facts, c *metav1.Condition) *Finding {
+	if c != nil && c.Reason == reasonNeededAsSource {
+		found := waitsForCopies(f, f.Volume.Spec.Provisioner, pavv1.SourceVolume(f.Volume.Status.Handle), "the storage of the volume", c)
+		return &found
+	}
+	return waitsForReaders(f, "the volume is deleted")
 }
 
 func stillStaged(f *Facts, c *metav1.Condition) Finding {

@@ -132,6 +132,8 @@ func snapshotDeletion(f *Facts) Finding {
 		return failed(f, "DeletionFailed", fmt.Sprintf("deletion attempt %d failed; the next one follows%s", status.DeletionAttempt, next), status.DeletionFailure, in)
 	case c != nil && c.Reason == "Restored":
 		return Finding{Code: c.Reason, State: Failing, Summary: "the snapshot is to be deleted, but its record was restored from a backup", Reason: c.Message}
+	case c != nil && c.Reason == reasonNeededAsSource:
+		return waitsForCopies(f, f.Snapshot.Record.Spec.Provisioner, pavv1.SourceSnapshot(status.Handle), "the snapshot", c)
 	case c != nil && c.Message != "":
 		return Finding{Code: c.Reason, State: Waiting, Summary: "the snapshot is to be deleted, and waits", Reason: Brief(c.Message)}
 	}
@@ -184,16 +186,26 @@ func failingSnapshots(records []pavv1.PavSnapshot) (found []Finding) {
 	return found
 }
 
-// waitsForReaders returns a finding about something that waits for the snapshots that read the volume's storage, or nil.
+// waitsForReaders returns a finding about something that waits for the snapshots and the copies that read the volume's storage, or nil.
 func waitsForReaders(f *Facts, text string) *Finding {
-	readers := f.readers()
-	if len(readers) == 0 {
+	snapshots, copies := f.readers()
+	found := &Finding{State: Waiting, Summary: text + " when the storage is not read any more for "}
+	switch {
+	case len(snapshots) > 0 && len(copies) > 0:
+		found.Code, found.Summary = "WaitsForSnapshot", found.Summary+list("snapshot", snapshots)+" and the copies for "+list("claim", copies)
+	case len(snapshots) > 0:
+		found.Code, found.Summary = "WaitsForSnapshot", found.Summary+list("snapshot", snapshots)
+	case len(copies) > 0:
+		found.Code, found.Summary = "WaitsForCopy", found.Summary+"the copies for "+list("claim", copies)
+	default:
 		return nil
 	}
-	found := &Finding{Code: "WaitsForSnapshot", State: Waiting, Summary: text + " when the storage is not read any more for " + list("snapshot", readers)}
 	for _, reader := range f.Volume.Status.Readers {
 		if record := f.recordNamed(reader.Name); record != nil {
 			found.Next = append(found.Next, Step{Text: "see how far the snapshot is", Command: "kubectl pav describe " + refOfRecord(record).String()})
+		}
+		if volume := f.copyNamed(reader.Name); volume != nil {
+			found.Next = append(found.Next, seeCopy(volume))
 		}
 	}
 	return found

@@ -87,7 +87,7 @@ func noProvisioner(f *Facts) Finding {
 
 // diagnoseUnbound returns what a claim without a volume waits for.
 func diagnoseUnbound(f *Facts) Finding {
-	for _, check := range []func(*Facts) *Finding{checkDeletion, checkClass, checkProvisioner, checkConsumer} {
+	for _, check := range []func(*Facts) *Finding{checkDeletion, checkClass, checkProvisioner, checkConsumer, checkDataSource} {
 		if found := check(f); found != nil {
 			return *found
 		}

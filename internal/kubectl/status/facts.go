@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/protocol"
 )
 
@@ -42,6 +43,13 @@ type Facts struct {
 
 	// Snapshots are the PavSnapshots of the volume, or of the snapshot; oldest first.
 	Snapshots []pavv1.PavSnapshot
+
+	// Source is what the claim names as its source, a snapshot or another claim of its namespace; nil if PaV has begun with it.
+	Source *podplan.ClaimSource
+
+	// Copies are the PavVolumes that are created from the volume or the snapshot, or depend on it. They are only looked up if something
+	// waits for them.
+	Copies []pavv1.PavVolume
 
 	// Unfinished are the VolumeSnapshots of a claim that hold its deletion.
 	Unfinished []snapshotv1.VolumeSnapshot

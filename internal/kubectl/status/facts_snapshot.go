@@ -147,18 +147,23 @@ func (f *Facts) recordNamed(name string) *pavv1.PavSnapshot {
 	return nil
 }
 
-// readers returns the snapshots for which pods read the volume's storage, so that nothing may change it.
-func (f *Facts) readers() []string {
-	var names []string
+// readers returns the snapshots, and the claims of the copies, for which pods read the volume's storage, so that nothing may change it.
+func (f *Facts) readers() (snapshots, copies []string) {
 	if f.Volume == nil {
-		return nil
+		return nil, nil
 	}
 	for _, reader := range f.Volume.Status.Readers {
-		name := reader.Name
-		if record := f.recordNamed(reader.Name); record != nil {
-			name = nameOfRecord(record)
+		record, volume := f.recordNamed(reader.Name), f.copyNamed(reader.Name)
+		switch {
+		case volume != nil:
+			copies = append(copies, volume.Spec.ClaimRef.Namespace+"/"+volume.Spec.ClaimRef.Name)
+		case isCopy(reader):
+			copies = append(copies, reader.Name)
+		case record != nil:
+			snapshots = append(snapshots, nameOfRecord(record))
+		default:
+			snapshots = append(snapshots, reader.Name)
 		}
-		names = append(names, name)
 	}
-	return names
+	return snapshots, copies
 }

@@ -43,12 +43,12 @@ type gatherer struct {
 // API server, or says that the object does not exist.
 func Gather(ctx context.Context, reader client.Reader, ref Ref, now func() time.Time) (*Facts, error) {
 	g := &gatherer{reader, &Facts{Subject: ref, Nodes: map[string]*Node{}}}
-	steps := []func(context.Context) error{g.fromVolume, g.stages, g.snapshots, g.definition, g.workflowPods, g.clients, g.nodes, g.events, g.gone}
+	steps := []func(context.Context) error{g.fromVolume, g.stages, g.snapshots, g.source, g.copies, g.definition, g.workflowPods, g.clients, g.nodes, g.events, g.gone}
 	switch {
 	case ref.Kind == Claim:
 		steps[0] = g.fromClaim
 	case ref.isSnapshot():
-		steps = []func(context.Context) error{g.fromSnapshot, g.snapshotSource, g.definition, g.workflowPods, g.nodes, g.events, g.gone}
+		steps = []func(context.Context) error{g.fromSnapshot, g.snapshotSource, g.copies, g.definition, g.workflowPods, g.nodes, g.events, g.gone}
 	}
 	for _, gather := range steps {
 		if err := gather(ctx); err != nil {
