@@ -44,7 +44,7 @@ type observation struct {
 	unstagingIntended bool // an unstaging pod was recorded, so it may have run
 	unstagingPod      workflow.State
 
-	withheld          bool           // the volume is to grow or be snapshotted while no node has it; only known before the staging pod is recorded
+	withheld          bool           // the volume is to grow, or be snapshotted or cloned, while no node has it; only known before the staging pod is recorded
 	expansionIntended bool           // a node expansion pod was recorded, so it may have run, and its outcome is not recorded
 	expansionPod      workflow.State // its state
 	expansionStarted  bool           // a container of it may have run

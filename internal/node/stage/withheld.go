@@ -4,26 +4,32 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/podplan"
 )
 
 // withheldTo returns what is to be done with a volume while no node has it staged, so that no node may begin to stage it now;
 // "" if nodes may.
 func withheldTo(record *pavv1.PavVolume) string {
-	switch {
-	case record == nil:
-		return ""
-	case record.Status.Expansion != nil && record.Status.Expansion.Offline:
-		return "grow"
-	case slices.ContainsFunc(record.Status.Readers, func(reader pavv1.Reader) bool { return reader.Unstaged }):
-		return "be snapshotted"
-	default:
+	if record == nil {
 		return ""
 	}
+	if record.Status.Expansion != nil && record.Status.Expansion.Offline {
+		return "grow"
+	}
+	for _, reader := range record.Status.Readers {
+		switch {
+		case !reader.Unstaged:
+		case reader.Kind == "PavVolume":
+			return "be cloned"
+		default:
+			return "be snapshotted"
+		}
+	}
+	return ""
 }
 
 // errWithheld says for what a volume is withheld.
@@ -42,10 +48,11 @@ func (t *task) awaitRelease(ctx context.Context, record *pavv1.PavVolume) error 
 	return nil
 }
 
-// mayWithhold reports whether volumes of a provisioner can be withheld. A snapshot that is being made may have been
-// requested before whileStaged was changed, so its value does not matter.
+// mayWithhold reports whether volumes of a provisioner can be withheld. A snapshot or a clone that is being made may have been
+// requested before whileStaged was changed or, for a clone, removed, so its value does not matter.
 func mayWithhold(provisioner *pavv1.PavProvisioner) bool {
-	return provisioner.Spec.VolumeExpansion != nil || provisioner.Spec.SnapshotCreation != nil
+	spec := &provisioner.Spec
+	return spec.VolumeExpansion != nil || spec.SnapshotCreation != nil || podplan.CanCreateFrom(spec.VolumeCreation, pavv1.DataSourceClaim)
 }
 
 // observeWithheld gathers whether no node is to have the volume now. This is asked after the PavStage was written, so that either

@@ -24,6 +24,11 @@ func readBy(unstaged ...bool) pavv1.PavVolumeStatus {
 	return status
 }
 
+// clonedBy is the status of a volume that another one is created from.
+func clonedBy(unstaged bool) pavv1.PavVolumeStatus {
+	return pavv1.PavVolumeStatus{Readers: []pavv1.Reader{{Kind: "PavVolume", Name: "pvc-a", Unstaged: unstaged}}}
+}
+
 func TestWithheldTo(t *testing.T) {
 	tests := map[string]struct {
 		status pavv1.PavVolumeStatus
@@ -34,6 +39,9 @@ func TestWithheldTo(t *testing.T) {
 		"it grows while no node has it":                {growing(true), "grow"},
 		"it is snapshotted while nodes have it":        {readBy(false), ""},
 		"it is snapshotted while no node has it":       {readBy(true), "be snapshotted"},
+		"it is cloned while nodes have it":             {clonedBy(false), ""},
+		"it is cloned while no node has it":            {clonedBy(true), "be cloned"},
+		"a snapshot does not wait, and a clone does":   {pavv1.PavVolumeStatus{Readers: append(readBy(false).Readers, clonedBy(true).Readers...)}, "be cloned"},
 		"one of two snapshots waits":                   {readBy(false, true), "be snapshotted"},
 		"it grows, and is snapshotted after that, too": {pavv1.PavVolumeStatus{Expansion: growing(true).Expansion, Readers: readBy(true).Readers}, "grow"},
 	}
@@ -73,6 +81,7 @@ func TestObserveWithheld(t *testing.T) {
 	snapshots := pavv1.PavProvisionerSpec{SnapshotCreation: &pavv1.SnapshotCreation{WhileStaged: pavv1.SnapshotWait}}
 	// A snapshot that waits was requested before that.
 	changed := pavv1.PavProvisionerSpec{SnapshotCreation: &pavv1.SnapshotCreation{WhileStaged: pavv1.SnapshotAllow}}
+	clones := pavv1.PavProvisionerSpec{VolumeCreation: &pavv1.VolumeCreation{DataSources: []pavv1.DataSourceKind{pavv1.DataSourceClaim}}}
 	tests := map[string]struct {
 		spec   pavv1.PavProvisionerSpec
 		status pavv1.PavVolumeStatus
@@ -85,6 +94,8 @@ func TestObserveWithheld(t *testing.T) {
 		"it is to be snapshotted":                {spec: snapshots, status: readBy(true), want: true},
 		"it is to be snapshotted as before":      {spec: changed, status: readBy(true), want: true},
 		"it is snapshotted while nodes have it":  {spec: snapshots, status: readBy(false)},
+		"it is to be cloned as before":           {spec: clones, status: clonedBy(true), want: true},
+		"it is cloned while nodes have it":       {spec: clones, status: clonedBy(false)},
 		"nothing is to be done":                  {spec: snapshots},
 		"its provisioner does neither":           {status: readBy(true)},
 		"a validation pod runs":                  {spec: snapshots, status: readBy(true), o: observation{phase: pavv1.StageValidating}, want: true},
@@ -118,6 +129,7 @@ func TestStage_WithheldVolume_GivesWay(t *testing.T) {
 		status pavv1.PavVolumeStatus
 	}{
 		"is to grow while no node has it staged":           {pavv1.PavProvisionerSpec{VolumeExpansion: &pavv1.VolumeExpansion{}}, growing(true)},
+		"is to be cloned while no node has it staged":      {pavv1.PavProvisionerSpec{SnapshotCreation: &pavv1.SnapshotCreation{}}, clonedBy(true)},
 		"is to be snapshotted while no node has it staged": {pavv1.PavProvisionerSpec{SnapshotCreation: &pavv1.SnapshotCreation{}}, readBy(true)},
 	} {
 		t.Run(want, func(t *testing.T) {
