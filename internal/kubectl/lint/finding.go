@@ -3,6 +3,7 @@ package lint
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -50,7 +51,7 @@ func Is(d source.Document) bool {
 	if strings.EqualFold(d.Kind(), kind) {
 		return true
 	}
-	return d.Group() == group && d.Kind() != "PavVolume" && d.Kind() != "PavStage"
+	return d.Group() == group && !slices.Contains([]string{"PavVolume", "PavStage", "PavSnapshot"}, d.Kind())
 }
 
 // Print writes findings for people; on a terminal, with the line of the file that each is about.

@@ -7,6 +7,13 @@ import (
 	"testing"
 )
 
+const pavSnapshot = `apiVersion: pav.albertofaria.github.io/v1alpha1
+kind: PavSnapshot
+metadata: {name: snapshot-f2b02c8a-95c2-4d0b-8d6a-3a3d8a7d9d3f}
+spec: {provisioner: sources}
+status: {phase: Ready, handle: array-9, size: 3Gi}
+`
+
 // A claim whose source cannot be used is refused as by the claim controller.
 func TestRender_OfSources(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -25,6 +32,8 @@ func TestRender_OfSources(t *testing.T) {
 			words: "has the volume mode Block, and the claim requests Filesystem", code: 1},
 		"a snapshot without its class": {file: "restore", old: "  name: gold\n", new: "  name: silver\n",
 			words: `the VolumeSnapshotClass "gold" of the source was not given: the source has no params`},
+		"a snapshot with its record": {file: "restore", old: "parameters: {pool: gold}\n", new: "parameters: {pool: gold}\n---\n" + pavSnapshot,
+			words: `VolumeSnapshot "default/monday" has a capacity of 3Gi, and the claim requests 2Gi`, code: 1},
 		"a claim that is not bound": {file: "clone", old: "requests: {storage: 1Gi}}\n", new: "requests: {storage: 1Gi}}\nstatus: {phase: Pending}\n",
 			words: `PersistentVolumeClaim "default/data" is not bound yet: its phase is Pending`, code: 1},
 		"a claim of another driver": {file: "clone", old: "driver: sources", new: "driver: other", words: `PersistentVolumeClaim "default/data" has no volume of PavProvisioner "sources"`, code: 1},
