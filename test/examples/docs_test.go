@@ -25,25 +25,30 @@ func TestDefinitions_OfTheDocumentation(t *testing.T) {
 }
 
 var (
-	fragment = regexp.MustCompile("(?s)```yaml\n(volume[A-Z].*?)```")
+	fragment = regexp.MustCompile("(?s)```yaml\n((?:volume|snapshot)[A-Z].*?)```")
 	lines    = regexp.MustCompile(`(?m)^(.)`)
 )
 
 // The sections of a definition that the documentation shows alone are valid, and can be rendered, in one that has the rest.
 func TestFragments_OfTheDocumentation(t *testing.T) {
-	const page = "docs/templates.md"
-	blocks := fragment.FindAllStringSubmatch(read(t, "../../"+page), -1)
-	if len(blocks) != 1 {
-		t.Errorf("%s has %d fragments, want 1", page, len(blocks))
-	}
-	for _, block := range blocks {
-		works(t, page, `apiVersion: pav.albertofaria.github.io/v1alpha1
+	const dynamic = "  provisioningModes: [Dynamic]\n  volumeDeletion: {}\n"
+	for page, rests := range map[string][]string{
+		"docs/templates.md": {"  provisioningModes: [Static]\n"},
+		"docs/snapshots.md": {dynamic + "  volumeCreation: {capacity: \"{{ requestedMinCapacity }}\"}\n", dynamic},
+	} {
+		blocks := fragment.FindAllStringSubmatch(read(t, "../../"+page), -1)
+		if len(blocks) != len(rests) {
+			t.Errorf("%s has %d fragments, want %d", page, len(blocks), len(rests))
+			continue
+		}
+		for i, block := range blocks {
+			works(t, page, `apiVersion: pav.albertofaria.github.io/v1alpha1
 kind: PavProvisioner
 metadata: {name: fragment}
 spec:
-  provisioningModes: [Static]
   volumeStaging: {podTemplate: {spec: {containers: [{name: stage, image: "busybox:1.37.0", command: [mkdir, /pav/volume]}]}}}
-`+lines.ReplaceAllString(block[1], "  $1"))
+`+rests[i]+lines.ReplaceAllString(block[1], "  $1"))
+		}
 	}
 }
 
