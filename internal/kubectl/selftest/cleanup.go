@@ -70,6 +70,10 @@ func (r *run) removeVolumes(ctx context.Context) error {
 	if err := r.deletePods(ctx); err != nil {
 		return err
 	}
+	// Snapshots that are being made hold their claims, and claims that are being provisioned hold their snapshots.
+	if err := r.deleteSnapshots(ctx); err != nil {
+		return err
+	}
 	claims := &corev1.PersistentVolumeClaimList{}
 	if err := r.client.List(ctx, claims, client.InNamespace(r.name), client.MatchingLabels(r.labels())); err != nil {
 		return fmt.Errorf("listing the test's claims: %w", err)
@@ -82,12 +86,16 @@ func (r *run) removeVolumes(ctx context.Context) error {
 	if err := r.client.DeleteAllOf(ctx, &corev1.PersistentVolume{}, client.MatchingLabels(r.labels())); err != nil {
 		return fmt.Errorf("deleting the test's PersistentVolumes: %w", err)
 	}
-	return r.troubles.during(ctx, func(ctx context.Context) error {
+	err := r.troubles.during(ctx, func(ctx context.Context) error {
 		if err := r.unstaged(ctx); err != nil {
 			return err
 		}
 		return gone(ctx, r.client, &pavv1.PavVolumeList{}, client.MatchingLabels{pavv1.ProvisionerLabel: r.name})
 	}, undoing...)
+	if err != nil {
+		return err
+	}
+	return r.awaitSnapshots(ctx)
 }
 
 // deletePods deletes all pods of the test, and waits until they are gone.

@@ -25,7 +25,8 @@ patterns for those of the test. Other objects in the files, such as Secrets, are
 --with-objects: in the namespace of the test, where they name none. All of it is removed at the end, also after
 a failure and after an interruption; objects that cannot be removed are listed, with commands that help.
 
-For each volume mode that the definition supports there is a volume. Data that is not there on another node is
+For each volume mode that the definition supports there is a volume. Where the definition can, the volume is
+cloned, and a snapshot of it is made and restored, if the cluster has snapshots. Data that is not there on another node is
 a warning, as some volumes are not meant to keep it, unless --require-persistence is given. The first failed
 attempt of a workflow ends its step, although PaV would try again.`
 

@@ -3,6 +3,7 @@ package selftest
 import (
 	"maps"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -95,6 +96,7 @@ func (r *run) claim(v volume) *corev1.PersistentVolumeClaim {
 		pattern := r.input.claim.DeepCopy()
 		claim.Spec = pattern.Spec
 		claim.Spec.VolumeName, claim.Spec.Selector = "", nil // The volume must be a new one.
+		claim.Spec.DataSource, claim.Spec.DataSourceRef = nil, nil
 		claim.Annotations = pattern.Annotations
 		for _, binding := range []string{"pv.kubernetes.io/bind-completed", "pv.kubernetes.io/bound-by-controller", "volume.kubernetes.io/selected-node"} {
 			delete(claim.Annotations, binding)
@@ -112,7 +114,22 @@ func (r *run) claim(v volume) *corev1.PersistentVolumeClaim {
 	if claim.Spec.Resources.Requests == nil || r.options.sizeGiven {
 		claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: r.options.size}
 	}
+	if v.source != "" {
+		r.nameSource(claim, v)
+	}
 	return claim
+}
+
+// nameSource names the volume of the same modes, or its snapshot, as the source of a claim.
+func (r *run) nameSource(claim *corev1.PersistentVolumeClaim, v volume) {
+	empty := volume{mode: v.mode, access: v.access}
+	claim.Spec.DataSourceRef = &corev1.TypedObjectReference{Kind: string(v.source), Name: empty.claim()}
+	if v.source == pavv1.DataSourceSnapshot {
+		claim.Spec.DataSourceRef.APIGroup = new(snapshotv1.GroupName)
+	}
+	if requested := claim.Spec.Resources.Requests[corev1.ResourceStorage]; v.least != nil && requested.Cmp(*v.least) < 0 {
+		claim.Spec.Resources.Requests[corev1.ResourceStorage] = *v.least
+	}
 }
 
 // volumeName returns the name of the PersistentVolume of a volume that is provisioned statically.

@@ -36,6 +36,9 @@ type run struct {
 
 	// created are the objects that the test created and that do not belong to a volume, in the order of creation.
 	created []client.Object
+
+	// snapshots says that the test has created VolumeSnapshots.
+	snapshots bool
 }
 
 // outcome is the outcome of a step.

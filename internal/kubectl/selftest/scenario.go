@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -25,7 +26,11 @@ type scenario struct {
 	why   string // why not
 	stuck bool   // the volume cannot leave a node, so nothing more can be tested
 	wrote bool   // the test may have written to a volume that is not deleted
+	kept  bool   // the data was there after the volume had left the node
 	pods  int
+
+	snapshotted bool               // there is a snapshot of the volume
+	size        *resource.Quantity // the least size of a volume that is created from the snapshot, if it is known
 }
 
 // try runs the steps of the volume's life. After a failed step, only the steps that delete the volume run.
@@ -69,7 +74,7 @@ func (s *scenario) use(ctx context.Context) bool {
 	if !s.other {
 		name = "leave the node, and come back"
 	}
-	return s.ending(ctx, &s.volume, name, s.move)
+	return s.ending(ctx, &s.volume, name, s.move) && s.copies(ctx)
 }
 
 // does returns the verb for whether the test may write.
@@ -107,6 +112,9 @@ func (s *scenario) reader(what, script string) clientPod {
 func (s *scenario) writer() clientPod {
 	c := clientPod{name: s.volume.claim() + "-writer", volume: s.volume, holds: true}
 	c.script = s.script(writeFile, writeDevice, listDirectory, sizeOfDevice)
+	if s.volume.source != "" {
+		c.script = s.script(changeFile, changeDevice, listDirectory, sizeOfDevice)
+	}
 	return c
 }
 
@@ -262,6 +270,7 @@ func (s *scenario) move(ctx context.Context) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
+	s.kept = true
 	if !s.other {
 		return passed("on %s: %s", node, s.why)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,13 +23,22 @@ type volume struct {
 
 	// static is the handle of an existing volume, for static provisioning; "" for dynamic.
 	static string
+
+	// source is the kind of what it is created from; "" if it is created empty. least is the least size of such a volume.
+	source pavv1.DataSourceKind
+	least  *resource.Quantity
 }
 
 // String describes the volume for the report.
 func (v volume) String() string {
 	text := fmt.Sprintf("%s, %s", v.mode, v.access)
-	if v.static != "" {
+	switch {
+	case v.static != "":
 		text += ", static"
+	case v.source == pavv1.DataSourceClaim:
+		text += ", cloned"
+	case v.source == pavv1.DataSourceSnapshot:
+		text += ", restored"
 	}
 	return text
 }
@@ -39,8 +49,13 @@ func (v volume) claim() string {
 	if v.block() {
 		name = "block"
 	}
-	if v.static != "" {
+	switch {
+	case v.static != "":
 		name = "static-" + name
+	case v.source == pavv1.DataSourceClaim:
+		name += "-clone"
+	case v.source == pavv1.DataSourceSnapshot:
+		name += "-restored"
 	}
 	return name
 }

@@ -62,6 +62,14 @@ func (t *troubles) during(ctx context.Context, function func(context.Context) er
 		func(ctx context.Context) error { return await(ctx, t.client, &pavv1.PavStageList{}, check, selected) })
 }
 
+// ofSnapshots runs a function, and ends it with a *failure as soon as a workflow of a snapshot of the provisioner fails again.
+func (t *troubles) ofSnapshots(ctx context.Context, function func(context.Context) error) error {
+	check := func(seen objects) (bool, error) { return false, t.checkAll(seen, nil) }
+	return race(ctx, function, func(ctx context.Context) error {
+		return await(ctx, t.client, &pavv1.PavSnapshotList{}, check, client.MatchingLabels{pavv1.ProvisionerLabel: t.provisioner})
+	})
+}
+
 func (t *troubles) checkAll(seen objects, workflows []string) error {
 	for _, object := range seen {
 		for _, what := range failures(object) {
@@ -77,6 +85,8 @@ func (t *troubles) checkAll(seen objects, workflows []string) error {
 func failures(ledger client.Object) []*pavv1.WorkflowFailure {
 	switch l := ledger.(type) {
 	case *pavv1.PavVolume:
+		return l.Status.Failures()
+	case *pavv1.PavSnapshot:
 		return l.Status.Failures()
 	case *pavv1.PavStage:
 		return []*pavv1.WorkflowFailure{l.Status.StagingFailure, l.Status.UnstagingFailure}
