@@ -49,10 +49,28 @@ func CheckUnchanged(recorded *apiextensionsv1.JSON, claim map[string]any) error 
 		return err
 	}
 	now, _ := value.(map[string]any)
+	withoutNulls(then)
+	withoutNulls(now)
 	if changed := differences(then, now); len(changed) > 0 {
 		return refuse("the claim's %s changed after it was validated; it is validated again", strings.Join(changed, ", "))
 	}
 	return nil
+}
+
+// withoutNulls removes the fields that are null, which Kubernetes has for absent, as in spec.dataSource.apiGroup: merge patches, by which
+// records are written, cannot contain them.
+func withoutNulls(value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		maps.DeleteFunc(v, func(_ string, field any) bool { return field == nil })
+		for _, field := range v {
+			withoutNulls(field)
+		}
+	case []any:
+		for _, item := range v {
+			withoutNulls(item)
+		}
+	}
 }
 
 // differences lists the differences between two versions of a claim in the fields that users can change. Kubernetes

@@ -212,6 +212,11 @@ func (r *Reconciler) forget(ctx context.Context, o observation, d rule.Decision)
 	if err := r.confirm(ctx, o, d.Step); err != nil {
 		return err
 	}
+	if o.is(pavv1.SnapshotDeleting) {
+		if err := r.forgetRetained(ctx, o.record); err != nil {
+			return err
+		}
+	}
 	// The finalizer is removed first: an agent that is killed between the two finds a record to delete again.
 	record := o.record.DeepCopy()
 	controllerutil.RemoveFinalizer(record, pavv1.SnapshotFinalizer)

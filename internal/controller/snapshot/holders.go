@@ -22,6 +22,9 @@ type found struct {
 	// later are the records that are deleted after this one: of those that are to be deleted with one handle, the first by name goes
 	// first.
 	later map[string]bool
+
+	// retained are the records of the snapshot that no VolumeSnapshotContent has any more; only if the snapshot is to be deleted.
+	retained []*pavv1.PavSnapshot
 }
 
 func newFound(record *pavv1.PavSnapshot, handle string) *found {
@@ -33,6 +36,11 @@ func (f *found) addRecords(records *pavv1.PavSnapshotList) {
 	for i := range records.Items {
 		other := &records.Items[i]
 		if other.Name == f.record.Name || reconcile.StorageOfSnapshot(other) != f.storage {
+			continue
+		}
+		// An administrator who lets a snapshot be deleted by another VolumeSnapshotContent decides about a retained one, too.
+		if f.record.Status.Phase == pavv1.SnapshotDeleting && other.Status.Phase == pavv1.SnapshotRetained {
+			f.retained = append(f.retained, other)
 			continue
 		}
 		// Two that are to be deleted must not wait for each other.
@@ -72,6 +80,22 @@ func (r *Reconciler) holders(ctx context.Context, record *pavv1.PavSnapshot, han
 	f.addRecords(records)
 	f.addContents(contents)
 	return f.others, nil
+}
+
+// forgetRetained deletes the records of a snapshot that was retained, and is deleted by another VolumeSnapshotContent.
+func (r *Reconciler) forgetRetained(ctx context.Context, record *pavv1.PavSnapshot) error {
+	f, records := newFound(record, handleOf(record)), &pavv1.PavSnapshotList{}
+	if err := r.Client.List(ctx, records, client.MatchingFields{reconcile.SnapshotsByStorage: reconcile.Bucket(f.storage)}); err != nil {
+		return fmt.Errorf("looking up who retains the snapshot handle %q: %w", handleOf(record), err)
+	}
+	f.addRecords(records)
+	for _, other := range f.retained {
+		exactly := client.Preconditions{UID: new(other.UID), ResourceVersion: new(other.ResourceVersion)}
+		if err := r.Client.Delete(ctx, other, exactly); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting PavSnapshot %q: %w", other.Name, err)
+		}
+	}
+	return nil
 }
 
 // checkAlone asks the API server whether no other object has the snapshot that is about to be deleted. If one has, the cache is behind,

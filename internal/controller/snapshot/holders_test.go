@@ -1,0 +1,39 @@
+package snapshot
+
+import (
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+// A snapshot is not deleted while another object has it. A retained one that no VolumeSnapshotContent has any more is the administrator's,
+// who lets it be deleted by another.
+func TestFound_OthersKeepASnapshot(t *testing.T) {
+	record := func(name string, phase pavv1.SnapshotPhase) pavv1.PavSnapshot {
+		return pavv1.PavSnapshot{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: pavv1.PavSnapshotSpec{Provisioner: "p"}, Status: pavv1.PavSnapshotStatus{Phase: phase, Handle: "h"},
+		}
+	}
+	for name, test := range map[string]struct {
+		phase, other   pavv1.SnapshotPhase
+		keeps, retains bool
+	}{
+		"one in use keeps one that is to be deleted":         {phase: pavv1.SnapshotDeleting, other: pavv1.SnapshotReady, keeps: true},
+		"a retained one does not":                            {phase: pavv1.SnapshotDeleting, other: pavv1.SnapshotRetained, retains: true},
+		"a retained one has its handle for itself otherwise": {phase: pavv1.SnapshotPending, other: pavv1.SnapshotRetained, keeps: true},
+		"the later of two that are to be deleted does not":   {phase: pavv1.SnapshotDeleting, other: pavv1.SnapshotDeleting},
+	} {
+		t.Run(name, func(t *testing.T) {
+			own := record("a", test.phase)
+			f := newFound(&own, "h")
+			f.addRecords(&pavv1.PavSnapshotList{Items: []pavv1.PavSnapshot{own, record("b", test.other)}})
+			retained := slices.ContainsFunc(f.retained, func(s *pavv1.PavSnapshot) bool { return s.Name == "b" })
+			if (len(f.others) > 0) != test.keeps || retained != test.retains {
+				t.Errorf("others are %q, and retained %v", f.others, f.retained)
+			}
+		})
+	}
+}
