@@ -34,9 +34,9 @@
 //
 // # Images
 //
-// Every node has the shell image and localhost/storage-tools:3. The latter is the shell image plus the machine's
-// bindfs, blockdev, fio, losetup, mkfs.ext3, mkfs.ext4, mkfs.xfs, mount and umount, and the libraries of these
-// programs.
+// Every node has the shell image and localhost/storage-tools:4. The latter is the shell image plus the machine's
+// bindfs, blockdev, cp, e2fsck, fio, losetup, mkfs.ext3, mkfs.ext4, mkfs.xfs, mount, resize2fs, umount and xfs_growfs,
+// and the libraries of these programs.
 //
 // # Directories
 //

@@ -15,7 +15,7 @@ import (
 )
 
 // toolsImage is the image of every node that has losetup, mkfs.ext4, bindfs and fio.
-const toolsImage = "localhost/storage-tools:3"
+const toolsImage = "localhost/storage-tools:4"
 
 // medium is a way to make a volume of what a storage directory has: what the staging and the unstaging
 // container do in the middle of their work. All can be repeated, and can follow a loss of all mounts.

@@ -12,7 +12,7 @@ import (
 )
 
 // toolsImage has fio, losetup and bindfs. All nodes of the test cluster have it.
-const toolsImage = "localhost/storage-tools:3"
+const toolsImage = "localhost/storage-tools:4"
 
 // dataManifest has provisioners whose volumes are the directory, the loop device, and the directory through FUSE.
 //

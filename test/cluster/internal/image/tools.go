@@ -13,10 +13,10 @@ import (
 )
 
 // ToolsName is the name of the image of storage tools. The version must change with the content.
-const ToolsName = "localhost/storage-tools:3"
+const ToolsName = "localhost/storage-tools:4"
 
 // tools are the programs of the machine that this image has in addition to those of the shell image.
-var tools = []string{"bindfs", "blockdev", "fio", "losetup", "mkfs.ext3", "mkfs.ext4", "mkfs.xfs", "mount", "resize2fs", "umount", "xfs_growfs"}
+var tools = []string{"bindfs", "blockdev", "cp", "e2fsck", "fio", "losetup", "mkfs.ext3", "mkfs.ext4", "mkfs.xfs", "mount", "resize2fs", "umount", "xfs_growfs"}
 
 // Tools returns the shell image plus the machine's programs that create, mount and test devices and file systems, and
 // the shared libraries of these programs.
