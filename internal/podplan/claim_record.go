@@ -93,33 +93,10 @@ func differences(then, now map[string]any) []string {
 			}
 		}
 		for _, key := range slices.Sorted(maps.Keys(keys)) {
-			if !equality.Semantic.DeepEqual(withoutNulls(before[key]), withoutNulls(after[key])) {
+			if !equality.Semantic.DeepEqual(before[key], after[key]) {
 				changed = append(changed, section+"."+key)
 			}
 		}
 	}
 	return changed
-}
-
-// withoutNulls returns a value without the fields of its mappings that are null: the API server says "apiGroup: null" of a claim's source,
-// and stores copies of objects without it.
-func withoutNulls(value any) any {
-	switch v := value.(type) {
-	case map[string]any:
-		kept := make(map[string]any, len(v))
-		for key, entry := range v {
-			if entry != nil {
-				kept[key] = withoutNulls(entry)
-			}
-		}
-		return kept
-	case []any:
-		kept := make([]any, len(v))
-		for i, item := range v {
-			kept[i] = withoutNulls(item)
-		}
-		return kept
-	default:
-		return value
-	}
 }

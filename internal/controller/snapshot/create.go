@@ -113,9 +113,16 @@ func (r *Reconciler) takeOver(ctx context.Context, o observation, d rule.Decisio
 	if err != nil {
 		return err
 	}
+	earlier, err := r.earlier(ctx, o.record, o.existing())
+	if err != nil {
+		return err
+	}
 	return r.patchStatus(ctx, o.record, func(status *pavv1.PavSnapshotStatus) {
 		status.RecordUID, status.Handle = o.record.UID, o.existing()
 		status.AccessibleTopology, _ = o.reachable()
+		if earlier != nil && o.volume == nil && o.pv == nil {
+			status.AccessibleTopology, status.Size = earlier.Status.AccessibleTopology, earlier.Status.Size
+		}
 		setReady(o.record, status)
 		if shown := o.content.Status; shown != nil {
 			if shown.RestoreSize != nil {

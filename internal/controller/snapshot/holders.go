@@ -98,6 +98,26 @@ func (r *Reconciler) forgetRetained(ctx context.Context, record *pavv1.PavSnapsh
 	return nil
 }
 
+// earlier returns another record of a snapshot that is taken over, as of one that was retained, which tells what a VolumeSnapshotContent
+// does not: from which nodes the snapshot can be reached, and its size. It is nil if there is none.
+func (r *Reconciler) earlier(ctx context.Context, record *pavv1.PavSnapshot, handle string) (*pavv1.PavSnapshot, error) {
+	storage, records := reconcile.Storage(record.Spec.Provisioner, handle), &pavv1.PavSnapshotList{}
+	if err := r.Client.List(ctx, records, client.MatchingFields{reconcile.SnapshotsByStorage: reconcile.Bucket(storage)}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("looking up who has the snapshot handle %q: %w", handle, err)
+	}
+	return earlierIn(records, record.Name, storage), nil
+}
+
+func earlierIn(records *pavv1.PavSnapshotList, name, storage string) *pavv1.PavSnapshot {
+	for i := range records.Items {
+		other := &records.Items[i]
+		if other.Name != name && other.Status.Handle != "" && reconcile.StorageOfSnapshot(other) == storage {
+			return other
+		}
+	}
+	return nil
+}
+
 // checkAlone asks the API server whether no other object has the snapshot that is about to be deleted. If one has, the cache is behind,
 // and the error is reconcile.ErrStale. The API server has no index by handle, so each answer reads all snapshots of the provisioner, and
 // all VolumeSnapshotContents, in pages.

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/reconcile"
 )
 
 // A snapshot is not deleted while another object has it. A retained one that no VolumeSnapshotContent has any more is the administrator's,
@@ -35,5 +36,22 @@ func TestFound_OthersKeepASnapshot(t *testing.T) {
 				t.Errorf("others are %q, and retained %v", f.others, f.retained)
 			}
 		})
+	}
+}
+
+// What an administrator takes over is where it was, if PaV has made it.
+func TestEarlierIn(t *testing.T) {
+	record := func(name, provisioner, handle string) pavv1.PavSnapshot {
+		return pavv1.PavSnapshot{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: pavv1.PavSnapshotSpec{Provisioner: provisioner}, Status: pavv1.PavSnapshotStatus{Handle: handle}}
+	}
+	planned := record("planned", "p", "")
+	planned.Spec.SnapshotHandle = "h"
+	records := &pavv1.PavSnapshotList{Items: []pavv1.PavSnapshot{record("own", "p", "h"), planned, record("other", "p", "i"), record("foreign", "q", "h")}}
+	if got := earlierIn(records, "own", reconcile.Storage("p", "h")); got != nil {
+		t.Errorf("got %s", got.Name)
+	}
+	records.Items = append(records.Items, record("retained", "p", "h"))
+	if got := earlierIn(records, "own", reconcile.Storage("p", "h")); got == nil || got.Name != "retained" {
+		t.Errorf("got %v", got)
 	}
 }
