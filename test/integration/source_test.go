@@ -209,7 +209,6 @@ func TestSource_ClaimThatIsStaged(t *testing.T) {
 		provisioner, p.Spec.SnapshotCreation.WhileStaged = p, pavv1.SnapshotWait
 	})
 	stage := mustCreate(t, c, stageOf(pv, "stage-source", fakeNode))
-	made := podsMade(a)
 	clone := mustCreate(t, c, fromClaim("staged-source", "clone", source.Name))
 	volumeWaits(t, c, volumeOf(clone), pavv1.VolumeProvisioned, "StillStaged")
 	wantEvent(t, c, clone, "Normal", "Provisioning", "to be unstaged on node "+fakeNode)
@@ -224,7 +223,7 @@ func TestSource_ClaimThatIsStaged(t *testing.T) {
 
 	mustPatch(t, c, provisioner, func(p *pavv1.PavProvisioner) { p.Spec.SnapshotCreation.WhileStaged = pavv1.SnapshotSync })
 	stage = mustCreate(t, c, stageOf(pv, "stage-source", fakeNode))
-	made = podsMade(a)
+	made := podsMade(a)
 	clone = mustCreate(t, c, fromClaim("staged-source", "clone", source.Name))
 	exists(t, c, stage, "is to be written back", func(stage *pavv1.PavStage) bool { return stage.Annotations[pavv1.SyncAnnotation] != "" })
 	exists(t, c, volumeOf(clone), "waits for that", func(v *pavv1.PavVolume) bool {

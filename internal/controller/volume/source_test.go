@@ -10,6 +10,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/reading"
+	"github.com/albertofaria/pav/internal/reconcile/reconciletest"
 )
 
 // fromSnapshot has the volume created from a snapshot that is ready.
@@ -175,6 +176,90 @@ func TestReading_IsOfClones(t *testing.T) {
 	for name, o := range map[string]observation{"restored": fresh().with(whileStaged(pavv1.SnapshotWait)).with(fromSnapshot).o, "empty": fresh().with(whileStaged(pavv1.SnapshotWait)).o} {
 		if r := o.reading(); r.Holds() || r.MustWait() || r.WhileStaged != pavv1.SnapshotAllow || reading.WhileStaged(o.provisioner) != pavv1.SnapshotWait {
 			t.Errorf("a volume that is %s reads %+v", name, r)
+		}
+	}
+}
+
+// A creation pod that names the handle of its source has made nothing of its own, and what it names is never reverted.
+func TestDecide_OnAHandleOfTheSource(t *testing.T) {
+	tells := func(handle string) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			pod.Annotations = map[string]string{pavv1.ResultAnnotation: `{"handle": "` + handle + `"}`}
+		}
+	}
+	plans := func(o *observation) { o.volume.Status.Plan = &pavv1.VolumePlan{Handle: "s1"} }
+	claimIsGone := func(o *observation) { o.claim = claimGone }
+	made := func(handle string) *state {
+		return at(pavv1.StepCreating).pod(9, ended(corev1.PodSucceeded, 5), tells(handle))
+	}
+	for name, test := range map[string]struct {
+		state *state
+		want  step
+	}{
+		"of a volume":                             {made("h0").with(fromVolume).with(readsIt), stepRecordConflict},
+		"of a volume, and the claim is gone":      {made("h0").with(fromVolume).with(readsIt).with(claimIsGone), stepRecordConflict},
+		"of a snapshot":                           {made("s1").with(fromSnapshot), stepRecordConflict},
+		"of a snapshot, and the claim is gone":    {made("s1").with(fromSnapshot).with(claimIsGone), stepRecordConflict},
+		"of a snapshot, chosen by the definition": {made("s1").with(fromSnapshot).with(plans), stepRecordCreated},
+		"of its own":                              {made("h1").with(fromVolume).with(readsIt), stepRecordCreated},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := test.state.o
+			handle, _ := o.identity()
+			o.others = o.besides(handle, nil)
+			if d := decide(o); d.Step != test.want {
+				t.Errorf("got %s (%s), want %s", d.Step, d.Rule, test.want)
+			}
+		})
+	}
+}
+
+// What an expansion pod may have reached is what copies of the volume need, until the volume has it.
+func TestAttemptedCapacity(t *testing.T) {
+	status := &pavv1.PavVolumeStatus{Capacity: ptrQuantity("1Gi")}
+	want := func(when, want string) {
+		t.Helper()
+		if got := status.LargestCapacity().String(); got != want {
+			t.Errorf("%s, it may have %s, want %s", when, got, want)
+		}
+	}
+	want("before", "1Gi")
+	setAttempted(status, *ptrQuantity("3Gi"))
+	setAttempted(status, *ptrQuantity("2Gi"))
+	want("after two failures", "3Gi")
+	setAttempted(status, *ptrQuantity("1Mi"))
+	want("after a failure to reach less", "3Gi")
+	status.Capacity = ptrQuantity("4Gi")
+	want("when it has more", "4Gi")
+}
+
+// The node that replaces the selected one reaches the source, can run pods, and is another one for each attempt.
+func TestNodeIn(t *testing.T) {
+	node := func(name, zone string, change func(*corev1.Node)) *corev1.Node {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"zone": zone}}}
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+		if change != nil {
+			change(n)
+		}
+		return n
+	}
+	taint := func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "x", Effect: corev1.TaintEffectNoSchedule}} }
+	r := &Reconciler{Live: reconciletest.Client(t,
+		node("a1", "a", taint), node("a2", "a", nil), node("a3", "a", nil), node("a4", "a", func(n *corev1.Node) { n.Spec.Unschedulable = true }),
+		node("a5", "a", func(n *corev1.Node) { n.Status.Conditions = nil }), node("b1", "b", taint), node("c1", "c", nil))}
+	for name, test := range map[string]struct {
+		zone    string
+		attempt int32
+		want    string
+	}{
+		"the first attempt":  {"a", 0, "a2"},
+		"the second attempt": {"a", 1, "a3"},
+		"the third attempt":  {"a", 2, "a2"},
+		"only one, tainted":  {"b", 0, "b1"},
+		"none":               {"d", 0, ""},
+	} {
+		if got, err := r.nodeIn(t.Context(), []pavv1.TopologyLabels{{"zone": test.zone}}, nil, test.attempt); err != nil || got != test.want {
+			t.Errorf("%s: got %q, %v", name, got, err)
 		}
 	}
 }

@@ -162,3 +162,70 @@ func TestAllows(t *testing.T) {
 		})
 	}
 }
+
+func TestOfAffinity(t *testing.T) {
+	in := func(key string, values ...string) corev1.NodeSelectorRequirement {
+		return corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}
+	}
+	term := func(all ...corev1.NodeSelectorRequirement) corev1.NodeSelectorTerm {
+		return corev1.NodeSelectorTerm{MatchExpressions: all}
+	}
+	many := make([]string, 11)
+	for i := range many {
+		many[i] = string(rune('a' + i))
+	}
+	for name, test := range map[string]struct {
+		terms []corev1.NodeSelectorTerm
+		want  []labels
+		known bool
+	}{
+		"a label":                      {[]corev1.NodeSelectorTerm{term(in(zone, "a"))}, []labels{{zone: "a"}}, true},
+		"values are alternatives":      {[]corev1.NodeSelectorTerm{term(in(zone, "a", "b"), in("rack", "1"))}, []labels{{zone: "a", "rack": "1"}, {zone: "b", "rack": "1"}}, true},
+		"terms are alternatives":       {[]corev1.NodeSelectorTerm{term(in(zone, "a")), term(in("rack", "1"))}, []labels{{zone: "a"}, {"rack": "1"}}, true},
+		"a key that is there twice":    {[]corev1.NodeSelectorTerm{term(in(zone, "a", "b"), in(zone, "b", "c"))}, []labels{{zone: "b"}}, true},
+		"no node can match":            {[]corev1.NodeSelectorTerm{term(in(zone, "a"), in(zone, "b"))}, nil, false},
+		"another operator":             {[]corev1.NodeSelectorTerm{term(corev1.NodeSelectorRequirement{Key: zone, Operator: corev1.NodeSelectorOpExists})}, nil, false},
+		"a field":                      {[]corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{in("metadata.name", "n")}}}, nil, false},
+		"a term that matches no nodes": {[]corev1.NodeSelectorTerm{{}}, nil, false},
+		"too many alternatives":        {[]corev1.NodeSelectorTerm{term(in(zone, many...), in("rack", many...), in("row", many...))}, nil, false},
+	} {
+		got, known := OfAffinity(&corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: test.terms}})
+		if known != test.known || known && !cmp.Equal(got, test.want) {
+			t.Errorf("%s: got %v, %t", name, got, known)
+		}
+	}
+	if got, known := OfAffinity(nil); got != nil || !known {
+		t.Errorf("without one: got %v, %t", got, known)
+	}
+}
+
+func TestBoth_IsOfNodesInBoth(t *testing.T) {
+	allowed := func(values ...string) []corev1.TopologySelectorTerm {
+		return []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: zone, Values: values}}}}
+	}
+	for name, test := range map[string]struct {
+		topology []labels
+		allowed  []corev1.TopologySelectorTerm
+		want     []string // the values of the expressions of each term
+	}{
+		"all nodes":                 {nil, nil, nil},
+		"all that are allowed":      {nil, allowed("a", "b"), []string{"zone a,b"}},
+		"all that reach it":         {[]labels{{zone: "a"}, {zone: "b"}}, nil, []string{"zone a", "zone b"}},
+		"those that are in both":    {[]labels{{zone: "a"}, {zone: "b"}}, allowed("b", "c"), []string{"zone b; zone b,c"}},
+		"a label that only one has": {[]labels{{"rack": "1"}}, allowed("b"), []string{"rack 1; zone b"}},
+	} {
+		var got []string
+		if selector := Both(test.topology, test.allowed); selector != nil {
+			for _, term := range selector.NodeSelectorTerms {
+				var words []string
+				for _, e := range term.MatchExpressions {
+					words = append(words, strings.TrimPrefix(e.Key, "topology.kubernetes.io/")+" "+strings.Join(e.Values, ","))
+				}
+				got = append(got, strings.Join(words, "; "))
+			}
+		}
+		if !cmp.Equal(got, test.want) {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+	}
+}
