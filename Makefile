@@ -258,7 +258,7 @@ SOAK := ^TestSoak$$
 # What the simulation and the integration tests hold, too, is left to test-long, and so is what takes longest.
 CRASHED := ^Test(ControllerStopped|ControllerRestarted|LeaderMoves|UnreliableAPIServer|CreationPod(Evicted|DeletedByForce)|Deletion(_WaitsForTheLastStage|PodDeletedByForce)|DynamicVolume_OnOneThatWaits|NodeLostDuringCreation|RevertingFails)
 DISTURBED := ^TestAgentsKilledAtAnyMoment_ClientsContinue$$
-LENGTHY := ^Test(Example_(LocalPath|ObjectStore)|Load_ClaimsWithPods)
+LENGTHY := ^Test(Example_(LocalPath|ObjectStore|ReflinkFiles)|Load_ClaimsWithPods)
 E2E := $(CLUSTER) bin/pav.tar bin/kubectl-pav bin/helm bin/e2e.test $(EXAMPLE_IMAGES)
 
 .PHONY: test-e2e

@@ -149,8 +149,8 @@ func (e *example) removeAll(t *testing.T) {
 	for _, args := range [][]string{
 		// Volumes are deleted with the help of their server.
 		{"delete", "pods", "-n", e.namespace, "--selector=app!=s3"},
-		{"delete", "pvc", "-n", e.namespace, "--all"},
-		{"delete", "--ignore-not-found", "storageclass/" + e.name, "pavprovisioner/" + e.name},
+		{"delete", "volumesnapshots,pvc", "-n", e.namespace, "--all"},
+		{"delete", "--ignore-not-found", "storageclass/" + e.name, "volumesnapshotclass/" + e.name, "pavprovisioner/" + e.name},
 	} {
 		if _, err := kubectl(ctx, "", args...); err != nil {
 			t.Error(err)
@@ -159,8 +159,8 @@ func (e *example) removeAll(t *testing.T) {
 }
 
 func (e *example) nothingLeft(ctx context.Context) error {
-	volumes, stages, pods := &pavv1.PavVolumeList{}, &pavv1.PavStageList{}, &corev1.PodList{}
-	for _, list := range []client.ObjectList{volumes, stages, pods} {
+	volumes, snapshots, stages, pods := &pavv1.PavVolumeList{}, &pavv1.PavSnapshotList{}, &pavv1.PavStageList{}, &corev1.PodList{}
+	for _, list := range []client.ObjectList{volumes, snapshots, stages, pods} {
 		var options []client.ListOption
 		if list == pods {
 			options = append(options, client.MatchingLabels{pavv1.ProvisionerLabel: e.name})
@@ -172,6 +172,11 @@ func (e *example) nothingLeft(ctx context.Context) error {
 	for i := range volumes.Items {
 		if v := &volumes.Items[i]; v.Spec.Provisioner == e.name {
 			return fmt.Errorf("PavVolume %s is left: %+v", v.Name, v.Status)
+		}
+	}
+	for i := range snapshots.Items {
+		if s := &snapshots.Items[i]; s.Spec.Provisioner == e.name {
+			return fmt.Errorf("PavSnapshot %s is left: %+v", s.Name, s.Status)
 		}
 	}
 	for i := range stages.Items {

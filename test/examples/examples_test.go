@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -95,6 +96,21 @@ func TestDefinition_IsShortAndLintFindsNothing(t *testing.T) {
 				t.Errorf("lint: %v\n%s", err, found)
 			}
 		})
+	}
+}
+
+// The READMEs say what capabilities cost.
+func TestReadmes_CountLines(t *testing.T) {
+	for name, capabilities := range map[string][]string{"7-reflink-files": {"expansion", "snapshots"}, "8-directory-copies": {"snapshots"}} {
+		directory := filepath.Join("../../examples", name)
+		lines := linesOf(read(t, filepath.Join(directory, "provisioner.yaml")))
+		want := fmt.Sprintf("%d for volumes", lines[""])
+		for _, capability := range capabilities {
+			want += fmt.Sprintf(", %d for %s", lines[capability], capability)
+		}
+		if !strings.Contains(read(t, filepath.Join(directory, "README.md")), want+".") {
+			t.Errorf("%s/README.md does not have %q", name, want)
+		}
 	}
 }
 

@@ -20,7 +20,7 @@ const ExamplesName = "docker.io/albertofaria/pav-example-tools:0.2.0"
 
 // ExamplesPackages are the Debian packages that examples/Containerfile installs.
 var ExamplesPackages = []string{
-	"ca-certificates", "cryptsetup-bin", "e2fsprogs", "fuse", "gocryptfs", "mount", "s3cmd", "s3fs", "util-linux",
+	"ca-certificates", "cryptsetup-bin", "e2fsprogs", "fuse", "gocryptfs", "mount", "s3cmd", "s3fs", "util-linux", "xfsprogs",
 }
 
 // base are packages of every Debian image that the examples use, and the packages that s3cmd depends on.
