@@ -79,7 +79,7 @@ func TestDefinition_IsShortAndLintFindsNothing(t *testing.T) {
 	if err != nil || len(drivers) < 3 {
 		t.Fatalf("found %q (%v)", drivers, err)
 	}
-	findings := map[string]string{"shared-directories": torn}
+	findings := map[string]string{"shared-directories": torn, "local-directories": torn}
 	for _, directory := range append(directories(t), drivers...) {
 		name := filepath.Base(directory)
 		t.Run(name, func(t *testing.T) {
