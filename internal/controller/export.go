@@ -20,6 +20,10 @@ func export(ctx context.Context, mgr ctrl.Manager, now func() time.Time, pods fu
 	if err != nil {
 		return nil, err
 	}
+	snapshots, err := observability.StoreOf(ctx, mgr.GetCache(), &pavv1.PavSnapshot{})
+	if err != nil {
+		return nil, err
+	}
 	provisioners, err := observability.StoreOf(ctx, mgr.GetCache(), &pavv1.PavProvisioner{})
 	if err != nil {
 		return nil, err
@@ -34,7 +38,7 @@ func export(ctx context.Context, mgr ctrl.Manager, now func() time.Time, pods fu
 		}
 	}
 	return workflows, metrics.Register(ctx, ctrlmetrics.Registry, workflows, &metrics.Gauges{
-		Volumes: volumes, Provisioners: provisioners, Pods: func() map[string]map[string]int { return byState(pods()) }, Leads: leads, Now: now,
+		Volumes: volumes, Snapshots: snapshots, Provisioners: provisioners, Pods: func() map[string]map[string]int { return byState(pods()) }, Leads: leads, Now: now,
 	})
 }
 

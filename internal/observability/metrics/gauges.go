@@ -16,11 +16,11 @@ type Store interface {
 	List() []any
 }
 
-// Gauges is a prometheus.Collector for the volumes, pods and provisioners of the controller agent. It reads caches
+// Gauges is a prometheus.Collector for the volumes, snapshots, pods and provisioners of the controller agent. It reads caches
 // whenever it is collected, so a deleted object has no series.
 type Gauges struct {
-	// Volumes has PavVolumes, and Provisioners PavProvisioners.
-	Volumes, Provisioners Store
+	// Volumes has PavVolumes, Snapshots PavSnapshots, and Provisioners PavProvisioners.
+	Volumes, Snapshots, Provisioners Store
 
 	// Pods returns how many workflow pods each provisioner has in each state: PodsWaiting, PodsRunning, PodsBlocked.
 	Pods func() map[string]map[string]int
@@ -33,16 +33,21 @@ type Gauges struct {
 }
 
 var (
-	volumesDesc   = Volumes.Desc()
-	failingDesc   = VolumeFailing.Desc()
-	pendingDesc   = VolumePending.Desc()
-	podsDesc      = WorkflowPods.Desc()
+	volumesDesc = Volumes.Desc()
+	failingDesc = VolumeFailing.Desc()
+	pendingDesc = VolumePending.Desc()
+	podsDesc    = WorkflowPods.Desc()
+
+	snapshotsDesc, snapshotFailingDesc, snapshotPendingDesc = Snapshots.Desc(), SnapshotFailing.Desc(), SnapshotPending.Desc()
+
 	conditionDesc = ProvisionerCondition.Desc()
 )
 
 // Describe implements prometheus.Collector.
 func (c *Gauges) Describe(descs chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{volumesDesc, failingDesc, pendingDesc, podsDesc, conditionDesc} {
+	for _, desc := range []*prometheus.Desc{
+		volumesDesc, failingDesc, pendingDesc, snapshotsDesc, snapshotFailingDesc, snapshotPendingDesc, podsDesc, conditionDesc,
+	} {
 		descs <- desc
 	}
 }
@@ -52,7 +57,12 @@ func (c *Gauges) Collect(to chan<- prometheus.Metric) {
 	if !c.Leads() {
 		return
 	}
-	c.collectVolumes(to)
+	now := time.Now
+	if c.Now != nil {
+		now = c.Now
+	}
+	c.collectVolumes(to, now())
+	c.collectSnapshots(to, now())
 	c.collectProvisioners(to)
 	for name, counts := range c.Pods() {
 		for state, count := range counts {
@@ -61,12 +71,8 @@ func (c *Gauges) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-func (c *Gauges) collectVolumes(to chan<- prometheus.Metric) {
-	now := time.Now
-	if c.Now != nil {
-		now = c.Now
-	}
-	phases, fails, pends, at := Series{}, Series{}, Series{}, now()
+func (c *Gauges) collectVolumes(to chan<- prometheus.Metric, at time.Time) {
+	phases, fails, pends := Series{}, Series{}, Series{}
 	for _, object := range c.Volumes.List() {
 		volume, ok := object.(*pavv1.PavVolume)
 		if !ok {
@@ -92,22 +98,22 @@ func failure(status *pavv1.PavVolumeStatus) (step string, since time.Time) {
 	making := status.Phase == "" || status.Phase == pavv1.VolumePending
 	switch {
 	case status.DeletionFailure != nil && making:
-		return StepRevert, began(status, pavv1.VolumeDeleted, status.DeletionFailure.Time)
+		return StepRevert, began(status.Conditions, pavv1.VolumeDeleted, status.DeletionFailure.Time)
 	case status.DeletionFailure != nil:
-		return StepDelete, began(status, pavv1.VolumeDeleted, status.DeletionFailure.Time)
+		return StepDelete, began(status.Conditions, pavv1.VolumeDeleted, status.DeletionFailure.Time)
 	case status.Failure != nil && making:
-		return status.Failure.Workflow, began(status, pavv1.VolumeProvisioned, status.Failure.Time)
+		return status.Failure.Workflow, began(status.Conditions, pavv1.VolumeProvisioned, status.Failure.Time)
 	case status.ChangeFailure(pavv1.WorkflowExpansion) != nil:
-		return StepExpand, began(status, pavv1.VolumeExpanded, status.Expansion.Failure.Time)
+		return StepExpand, began(status.Conditions, pavv1.VolumeExpanded, status.Expansion.Failure.Time)
 	case status.ChangeFailure(pavv1.WorkflowModification) != nil:
-		return StepModify, began(status, pavv1.VolumeModified, status.Modification.Failure.Time)
+		return StepModify, began(status.Conditions, pavv1.VolumeModified, status.Modification.Failure.Time)
 	}
 	return "", time.Time{}
 }
 
 // began returns since when a condition is false, or the other time if it is not.
-func began(status *pavv1.PavVolumeStatus, kind string, otherwise metav1.Time) time.Time {
-	c := meta.FindStatusCondition(status.Conditions, kind)
+func began(conditions []metav1.Condition, kind string, otherwise metav1.Time) time.Time {
+	c := meta.FindStatusCondition(conditions, kind)
 	if c == nil || c.Status != metav1.ConditionFalse {
 		return otherwise.Time
 	}
@@ -122,14 +128,14 @@ func inTransit(volume *pavv1.PavVolume) time.Time {
 		if volume.DeletionTimestamp != nil {
 			asked = *volume.DeletionTimestamp
 		}
-		return began(&volume.Status, pavv1.VolumeDeleted, asked)
+		return began(volume.Status.Conditions, pavv1.VolumeDeleted, asked)
 	case pavv1.VolumePending:
-		return began(&volume.Status, pavv1.VolumeProvisioned, metav1.Time{})
+		return began(volume.Status.Conditions, pavv1.VolumeProvisioned, metav1.Time{})
 	default:
-		if grows := began(&volume.Status, pavv1.VolumeExpanded, metav1.Time{}); !grows.IsZero() {
+		if grows := began(volume.Status.Conditions, pavv1.VolumeExpanded, metav1.Time{}); !grows.IsZero() {
 			return grows
 		}
-		return began(&volume.Status, pavv1.VolumeModified, metav1.Time{})
+		return began(volume.Status.Conditions, pavv1.VolumeModified, metav1.Time{})
 	}
 }
 

@@ -73,7 +73,7 @@ func export(t *testing.T, c *Gauges) map[string]float64 {
 
 func collector(volumes, provisioners []any) *Gauges {
 	return &Gauges{
-		Volumes: store(volumes), Provisioners: store(provisioners), Pods: func() map[string]map[string]int { return nil },
+		Volumes: store(volumes), Snapshots: store{}, Provisioners: store(provisioners), Pods: func() map[string]map[string]int { return nil },
 		Leads: func() bool { return true }, Now: func() time.Time { return now },
 	}
 }
@@ -98,6 +98,41 @@ func TestVolumes(t *testing.T) {
 		"pav_volume_pending_seconds Pending p": 7200, "pav_volume_pending_seconds Deleting p": 420,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestSnapshots(t *testing.T) {
+	snapshot := func(phase pavv1.SnapshotPhase, condition string, since time.Duration, change func(*pavv1.PavSnapshotStatus)) *pavv1.PavSnapshot {
+		s := &pavv1.PavSnapshot{Spec: pavv1.PavSnapshotSpec{Provisioner: "p"}, Status: pavv1.PavSnapshotStatus{Phase: phase}}
+		if condition != "" {
+			s.Status.Conditions = []metav1.Condition{{Type: condition, Status: metav1.ConditionFalse, LastTransitionTime: ago(since)}}
+		}
+		if change != nil {
+			change(&s.Status)
+		}
+		return s
+	}
+	fails := func(s *pavv1.PavSnapshotStatus) { s.Failure = &pavv1.WorkflowFailure{Time: ago(time.Second)} }
+	failsToDelete := func(s *pavv1.PavSnapshotStatus) { s.DeletionFailure = &pavv1.WorkflowFailure{Time: ago(time.Second)} }
+	c := collector(nil, nil)
+	c.Snapshots = store{
+		snapshot("", "", 0, nil),
+		snapshot(pavv1.SnapshotPending, pavv1.SnapshotCreated, time.Minute, nil),
+		snapshot(pavv1.SnapshotPending, pavv1.SnapshotCreated, time.Hour, fails),
+		snapshot(pavv1.SnapshotPending, pavv1.SnapshotDeleted, 3*time.Minute, failsToDelete),
+		snapshot(pavv1.SnapshotCut, pavv1.SnapshotCreated, 2*time.Minute, nil),
+		snapshot(pavv1.SnapshotReady, "", 0, fails),
+		snapshot(pavv1.SnapshotRetained, "", 0, nil),
+		snapshot(pavv1.SnapshotDeleting, pavv1.SnapshotDeleted, 5*time.Minute, failsToDelete),
+		snapshot(pavv1.SnapshotDeleting, pavv1.SnapshotDeleted, 7*time.Minute, nil),
+	}
+	want := map[string]float64{
+		"pav_snapshots Pending p": 4, "pav_snapshots Cut p": 1, "pav_snapshots Ready p": 1, "pav_snapshots Retained p": 1, "pav_snapshots Deleting p": 2,
+		"pav_snapshot_failing_seconds p create": 3600, "pav_snapshot_failing_seconds p revert": 180, "pav_snapshot_failing_seconds p delete": 300,
+		"pav_snapshot_pending_seconds Pending p": 3600, "pav_snapshot_pending_seconds Cut p": 120, "pav_snapshot_pending_seconds Deleting p": 420,
+	}
+	if diff := cmp.Diff(want, export(t, c)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

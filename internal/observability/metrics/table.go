@@ -88,7 +88,7 @@ var (
 		Name: "pav_workflow_duration_seconds", Type: Histogram,
 		Labels: []Label{provisioner, workflows, {Name: "part", Values: []string{PartQueue, PartStart, PartRun, PartResult}}},
 		Help: "How long the parts of workflow pods with a recorded outcome took: queue, from when the pod was due until it was created " +
-			"(only validation, creation and deletion); start, until its first container ran; run, until its last container ended or, for a staging pod " +
+			"(only of pods that wait for a slot); start, until its first container ran; run, until its last container ended or, for a staging pod " +
 			"that keeps running, until the volume was available; result, until the outcome was recorded. " +
 			"Kubernetes' times are whole seconds, so a short part is 0 or 1, which is correct on average.",
 		Agents: []Agent{Controller, Node}, Buckets: []float64{0.5, 1, 2, 5, 10, 15, 30, 60, 180, 600, 1800},
@@ -119,13 +119,28 @@ var (
 	VolumePending = Metric{
 		Name: "pav_volume_pending_seconds", Type: Gauge, Agents: []Agent{Controller},
 		Labels: []Label{provisioner, {Name: "phase", Values: []string{"Pending", "Ready", "Deleting"}}},
-		Help: "The longest time for which a volume has been provisioned, expanded or modified, in the phase Ready, or deleted, with or without failures; " +
-			"volumes that wait for a claim's first consumer do not count.",
+		Help: "The longest time for which a volume has been provisioned, expanded or modified, in the phase Ready, or deleted, with or without failures, " +
+			"and also if it waits for its source, for snapshots or for copies; volumes that wait for a claim's first consumer do not count.",
+	}
+	Snapshots = Metric{
+		Name: "pav_snapshots", Type: Gauge, Agents: []Agent{Controller},
+		Labels: []Label{provisioner, {Name: "phase", Values: []string{"Pending", "Cut", "Ready", "Deleting", "Retained"}}},
+		Help:   "PavSnapshots by phase.",
+	}
+	SnapshotFailing = Metric{
+		Name: "pav_snapshot_failing_seconds", Type: Gauge, Agents: []Agent{Controller},
+		Labels: []Label{provisioner, {Name: "step", Values: []string{StepCreate, StepRevert, StepDelete}}},
+		Help:   "The longest time since the creation or deletion of a snapshot began that still fails, by the step whose last attempt failed; absent if nothing fails.",
+	}
+	SnapshotPending = Metric{
+		Name: "pav_snapshot_pending_seconds", Type: Gauge, Agents: []Agent{Controller},
+		Labels: []Label{provisioner, {Name: "phase", Values: []string{"Pending", "Cut", "Deleting"}}},
+		Help:   "The longest time for which a snapshot has been created or deleted, with or without failures.",
 	}
 	WorkflowPods = Metric{
 		Name: "pav_workflow_pods", Type: Gauge, Agents: []Agent{Controller},
 		Labels: []Label{provisioner, {Name: "state", Values: []string{PodsWaiting, PodsRunning, PodsBlocked}}},
-		Help: "Validation, creation, expansion, modification and deletion pods: waiting for a slot (--max-pods, --max-pods-per-provisioner), running, or blocked: " +
+		Help: "Validation, creation, expansion, modification and deletion pods, and those of snapshots: waiting for a slot (--max-pods, --max-pods-per-provisioner), running, or blocked: " +
 			"created and unable to start.",
 	}
 	ProvisionerCondition = Metric{
@@ -181,7 +196,7 @@ var (
 // process and of controller-runtime beside them.
 func Table() []Metric {
 	all := []Metric{
-		WorkflowDuration, WorkflowFailures, Volumes, VolumeFailing, VolumePending, WorkflowPods, ProvisionerCondition,
+		WorkflowDuration, WorkflowFailures, Volumes, VolumeFailing, VolumePending, Snapshots, SnapshotFailing, SnapshotPending, WorkflowPods, ProvisionerCondition,
 		Stages, StagePending, StageUnstagingFailing, StageDegraded, Restages, PublishDuration, RegisteredProvisioners,
 	}
 	slices.SortFunc(all, func(a, b Metric) int {
