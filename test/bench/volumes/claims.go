@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -49,6 +51,16 @@ func claimCases() []benchCase {
 				grownSubject("PaV, expansion pod", both),
 			},
 		},
+		{
+			name: "copied", title: "VolumeSnapshot until it is ready, and claim of a copy until Bound, with a pod each", warm: true,
+			figures: []figure{{"it is there", "s"}},
+			subjects: []subject{
+				{name: "a pod that runs true, until it has succeeded", role: floor, measure: podSucceeds},
+				{name: "PaV, a snapshot", role: product, measure: snapshotted},
+				{name: "PaV, a restore", role: product, measure: restored},
+				{name: "PaV, a clone", role: product, measure: cloned},
+			},
+		},
 	}
 }
 
@@ -63,6 +75,55 @@ func grownSubject(name string, p provider) subject {
 		took, err := w.watch.observe(ctx, func() error { return w.kube.Patch(ctx, claim, patch) }, hasCapacity(claim, "2Mi"))
 		return seconds(took), err
 	}}
+}
+
+// snapshotted measures from the request of a snapshot of a bound claim until it is ready to use. That includes what the
+// snapshot-controller does before and after the driver.
+func snapshotted(ctx context.Context, w *world) ([]float64, error) {
+	_, took, err := w.snapshot(ctx)
+	return took, err
+}
+
+// snapshot makes a volume and a snapshot of it, and returns how long the snapshot took.
+func (w *world) snapshot(ctx context.Context) (*snapshotv1.VolumeSnapshot, []float64, error) {
+	claims, err := w.boundClaims(ctx, 1, both.className(immediate))
+	if err != nil {
+		return nil, nil, err
+	}
+	snapshot := &snapshotv1.VolumeSnapshot{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: w.named("snapshot")},
+		Spec: snapshotv1.VolumeSnapshotSpec{
+			Source: snapshotv1.VolumeSnapshotSource{PersistentVolumeClaimName: &claims[0].Name}, VolumeSnapshotClassName: new(both.driver),
+		},
+	}
+	took, err := w.watch.observe(ctx, func() error { return w.create(ctx, snapshot) }, usable(snapshot))
+	return snapshot, seconds(took), err
+}
+
+// restored measures from the request of a volume from a snapshot until the claim is bound.
+func restored(ctx context.Context, w *world) ([]float64, error) {
+	snapshot, _, err := w.snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return w.boundCopy(ctx, &corev1.TypedObjectReference{APIGroup: new(snapshotv1.GroupName), Kind: "VolumeSnapshot", Name: snapshot.Name})
+}
+
+// cloned measures from the request of a clone of a bound claim until it is bound, too.
+func cloned(ctx context.Context, w *world) ([]float64, error) {
+	claims, err := w.boundClaims(ctx, 1, both.className(immediate))
+	if err != nil {
+		return nil, err
+	}
+	return w.boundCopy(ctx, &corev1.TypedObjectReference{Kind: "PersistentVolumeClaim", Name: claims[0].Name})
+}
+
+// boundCopy measures from the creation of a claim with a source until it is bound.
+func (w *world) boundCopy(ctx context.Context, source *corev1.TypedObjectReference) ([]float64, error) {
+	claim := w.claims(1, both.className(immediate))[0]
+	claim.Spec.DataSourceRef = source
+	took, err := w.watch.observe(ctx, func() error { return w.create(ctx, claim) }, bound(claim))
+	return seconds(took), err
 }
 
 // podSucceeds measures from the creation of a pod that does nothing until it has succeeded.

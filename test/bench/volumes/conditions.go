@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
@@ -72,6 +73,15 @@ func hasCapacity(claim *corev1.PersistentVolumeClaim, size string) condition {
 	return condition{fmt.Sprintf("claim %s has %s", key, size), func(e event) bool {
 		seen, ok := e.object.(*corev1.PersistentVolumeClaim)
 		return ok && client.ObjectKeyFromObject(seen) == key && seen.Status.Capacity.Storage().Cmp(want) == 0 && len(seen.Status.Conditions) == 0
+	}}
+}
+
+// usable is met when a VolumeSnapshot is ready to use.
+func usable(snapshot *snapshotv1.VolumeSnapshot) condition {
+	key := client.ObjectKeyFromObject(snapshot)
+	return condition{fmt.Sprintf("VolumeSnapshot %s is ready", key), func(e event) bool {
+		seen, ok := e.object.(*snapshotv1.VolumeSnapshot)
+		return ok && !e.deleted && client.ObjectKeyFromObject(seen) == key && seen.Status != nil && seen.Status.ReadyToUse != nil && *seen.Status.ReadyToUse
 	}}
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,15 +24,15 @@ type event struct {
 	at      time.Time // when it was received
 }
 
-// watcher receives all changes of claims, PersistentVolumes, pods and CSINodes.
+// watcher receives all changes of claims, PersistentVolumes, pods, CSINodes and VolumeSnapshots.
 type watcher struct {
 	mu        sync.Mutex
 	followers map[int]func(event)
 	next      int
 }
 
-// newWatcher returns a watcher that watches until ctx ends. It has received what exists.
-func newWatcher(ctx context.Context, kube kubernetes.Interface) (*watcher, error) {
+// newWatcher returns a watcher that watches until ctx ends. It has received what exists. Snapshots is a client of their API.
+func newWatcher(ctx context.Context, kube kubernetes.Interface, snapshots cache.Getter) (*watcher, error) {
 	w := &watcher{followers: map[int]func(event){}}
 	core, storage := kube.CoreV1().RESTClient(), kube.StorageV1().RESTClient()
 	var stores []*receiver
@@ -44,6 +45,7 @@ func newWatcher(ctx context.Context, kube kubernetes.Interface) (*watcher, error
 		{core, "persistentvolumes", &corev1.PersistentVolume{}},
 		{core, "pods", &corev1.Pod{}},
 		{storage, "csinodes", &storagev1.CSINode{}},
+		{snapshots, "volumesnapshots", &snapshotv1.VolumeSnapshot{}},
 	} {
 		store := &receiver{watcher: w, known: map[string]client.Object{}, listed: make(chan struct{})}
 		source := cache.NewListWatchFromClient(watched.getter, watched.resource, metav1.NamespaceAll, fields.Everything())

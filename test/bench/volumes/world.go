@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,10 +17,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/yaml"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -50,7 +54,7 @@ func newWorld(ctx context.Context, node, cluster string) (*world, error) {
 	}
 	config.QPS = -1 // A rate limit of this client would count as the time of what is measured.
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), pavv1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), pavv1.AddToScheme(scheme), snapshotv1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
 	w := &world{node: node, cluster: cluster}
@@ -66,7 +70,15 @@ func newWorld(ctx context.Context, node, cluster string) (*world, error) {
 		return nil, fmt.Errorf("asking for the version of Kubernetes: %w", err)
 	}
 	w.server = version.GitVersion
-	if w.watch, err = newWatcher(ctx, clientset); err != nil {
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+	snapshots, err := apiutil.RESTClientForGVK(snapshotv1.SchemeGroupVersion.WithKind("VolumeSnapshot"), false, false, config, serializer.NewCodecFactory(scheme), httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("making a client of snapshots: %w", err)
+	}
+	if w.watch, err = newWatcher(ctx, clientset, snapshots); err != nil {
 		return nil, err
 	}
 	return w, w.create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
