@@ -195,11 +195,11 @@ func IsBeingDeleted(s *pavv1.PavSnapshot) bool {
 	return status.Phase == pavv1.SnapshotDeleting && (status.Pod != nil || status.Step != "" || status.DeletionFailure != nil && status.DeletionFailure.PodName != "")
 }
 
-// mostReaders is how many objects read a volume or a snapshot at once: a tenant who makes many must not fill its record.
-const mostReaders = 16
+// MostReaders is how many objects read a volume or a snapshot at once: a tenant who makes many must not fill its record.
+const MostReaders = 16
 
 // isFull reports whether there is no room for the object among the readers.
-func (r Reading) isFull() bool { return !r.Holds() && len(r.readers()) >= mostReaders }
+func (r Reading) isFull() bool { return !r.Holds() && len(r.readers()) >= MostReaders }
 
 // what names what is read.
 func (r Reading) what() string {
@@ -219,7 +219,7 @@ func (r Reading) Obstacle(condition string) *rule.Decision {
 		d = rule.Waiting(condition, "StillStaged", fmt.Sprintf("waiting for volume %q to be unstaged on %s, as spec.snapshotCreation.whileStaged of the PavProvisioner is Wait",
 			r.VolumeName, reconcile.ListNodes(r.StagedOn())), false)
 	case r.isFull():
-		d = rule.Waiting(condition, "VolumeBusy", fmt.Sprintf("waiting for others that read %s: there are %d already", r.what(), mostReaders), false)
+		d = rule.Waiting(condition, "VolumeBusy", fmt.Sprintf("waiting for others that read %s: there are %d already", r.what(), MostReaders), false)
 	default:
 		return nil
 	}

@@ -85,7 +85,7 @@ func beginning(o observation, claim *apiextensionsv1.JSON) change {
 		status.Definition = definitionOf(o.provisioner)
 		status.SelectedNode = o.selectedNode
 		status.SourceCapacity = o.source.capacity()
-		status.DependsOnSource = o.volume.Spec.Source != nil && o.provisioner.Spec.VolumeCreation != nil && o.provisioner.Spec.VolumeCreation.DependsOnSource
+		status.DependsOnSource = o.volume.Spec.Source != nil && dependsOnSource(o.provisioner)
 		if claim != nil {
 			status.ProvisionedClaim = claim
 		}
@@ -206,6 +206,9 @@ func (r *Reconciler) goOn(ctx context.Context, volume *pavv1.PavVolume) error {
 }
 
 func (r *Reconciler) made(ctx context.Context, o observation, pod *corev1.Pod) (podplan.VolumeOutcome, error) {
+	if err := r.checkOwner(ctx, o); err != nil {
+		return podplan.VolumeOutcome{}, err
+	}
 	s, err := podplan.RequestedOf(o.volume)
 	if err != nil {
 		return podplan.VolumeOutcome{}, err

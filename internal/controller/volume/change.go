@@ -124,8 +124,8 @@ func (r *Reconciler) failChange(ctx context.Context, o observation, failure *pav
 		attempt.Failure, attempt.Uncertain = r.at(failure, attempt.Attempt), o.mayHaveChanged(failure)
 		if e := status.Expansion; kind == pavv1.WorkflowExpansion {
 			e.Offline = e.Offline && e.Uncertain // until the next attempt
-			if failure.PodName != "" && failure.Reason != pavv1.FailureInfeasible {
-				setAttempted(status, e.Target)
+			if o.hasPartlyChanged(failure) {
+				setAttempted(status, o.reached(e))
 			}
 		} else {
 			status.Modification.Partial = status.Modification.Partial || o.hasPartlyChanged(failure)

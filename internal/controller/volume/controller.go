@@ -114,7 +114,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(ofPod)).
 		Watches(&pavv1.PavStage{}, handler.EnqueueRequestsFromMapFunc(ofStage)).
 		Watches(&pavv1.PavSnapshot{}, handler.EnqueueRequestsFromMapFunc(ofSnapshot), builder.WithPredicates(gone)).
-		Watches(&pavv1.PavSnapshot{}, handler.EnqueueRequestsFromMapFunc(r.fromSource)).
+		Watches(&pavv1.PavSnapshot{}, handler.EnqueueRequestsFromMapFunc(r.fromSource), builder.WithPredicates(sourceChanges)).
 		Watches(&pavv1.PavVolume{}, handler.EnqueueRequestsFromMapFunc(r.fromSource), builder.WithPredicates(sourceChanges)).
 		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(r.fromSource)).
 		Watches(&pavv1.PavStage{}, handler.EnqueueRequestsFromMapFunc(r.fromSource)).
@@ -201,22 +201,6 @@ func (r *Reconciler) concerned(ctx context.Context, object client.Object) []ctrl
 		}
 		for _, name := range names {
 			requests = append(requests, named(name)...)
-		}
-	}
-	return requests
-}
-
-// podsOn maps a node that is gone to the volumes whose pods were on it.
-func (r *Reconciler) podsOn(ctx context.Context, node client.Object) []ctrl.Request {
-	pods := &corev1.PodList{}
-	if err := r.Client.List(ctx, pods, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "cannot look pods up", observability.Node, node.GetName())
-		return nil
-	}
-	var requests []ctrl.Request
-	for i := range pods.Items {
-		if pod := &pods.Items[i]; pod.Spec.NodeName == node.GetName() {
-			requests = append(requests, ofPod(ctx, pod)...)
 		}
 	}
 	return requests

@@ -24,6 +24,9 @@ var pendingTable = table{
 // idleTable is for a volume without storage: before the first attempt, or after one that failed and was reverted.
 var idleTable = table{
 	{Name: "the volume is not needed any more", When: observation.unwanted, Then: forget(pavv1.VolumeProvisioned)},
+	{Name: "the provisioner of a volume with a source is gone", When: observation.lacksProvisioner, Then: func(o observation) decision {
+		return rule.Waiting(pavv1.VolumeProvisioned, "NoProvisioner", fmt.Sprintf("PavProvisioner %q does not exist, or is being deleted: create it again, or delete the claim", o.volume.Spec.Provisioner), true)
+	}},
 	// The claim controller reports that, and creates a new PavVolume.
 	// The record of a volume with a source is what keeps the source from being deleted.
 	{Name: "the StorageClass was replaced", When: func(o observation) bool {
@@ -48,6 +51,9 @@ var podTable = table{
 	{Name: "the pod waits for a slot", When: pod(attempt.None, attempt.Intended), Then: func(o observation) decision {
 		return rule.OfPod(o.attempt().DecideQueued(), pavv1.VolumeProvisioned)
 	}},
+	{Name: "the source was given to another claim while it is read", When: func(o observation) bool {
+		return o.creating() && o.isGivenAway() && pod(attempt.Running, attempt.Ready)(o)
+	}, Then: to(stepStopPod)},
 	{Name: "a pod that runs is not needed any more", When: both(pod(attempt.Running, attempt.Ready), observation.unwanted), Then: to(stepStopPod)},
 	// If another object uses the storage that it named, its end is waited for.
 	{Name: "the creation pod created /pav/ready", When: func(o observation) bool { return o.progress() == attempt.Ready && !o.isShared() }, Then: to(stepRecordCreated)},

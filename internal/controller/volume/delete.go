@@ -100,7 +100,9 @@ func (r *Reconciler) markPhase(ctx context.Context, o observation, d decision, p
 		status.Phase = phase
 		status.Handle, _ = o.identity() // a restored record may have lost it
 		clearChanges(status)
+		damaged := isBeingDeleted(o.volume)
 		clearDeletion(status)
+		status.DeletionBegun = damaged // until a claim has the volume again, it is no source
 		if phase == pavv1.VolumeDeleting {
 			setCondition(o.volume, status, pavv1.VolumeDeleted, string(pavv1.StepDeleting), "the storage is to be deleted") // its time is when that began
 		}

@@ -9,6 +9,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/reconcile"
+	"github.com/albertofaria/pav/internal/template"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -135,6 +136,22 @@ func (r *Reconciler) recordExpanded(ctx context.Context, o observation) error {
 		return r.failChange(ctx, o, failure, nothing)
 	}
 	return r.grown(ctx, o, nothing, capacity)
+}
+
+// reached returns the capacity that the volume may have after its expansion pod has failed: what the pod told, or else what it was to
+// reach.
+func (o observation) reached(e *pavv1.VolumeExpansionRecord) resource.Quantity {
+	if pod := o.pod(); pod != nil {
+		if result, err := workflow.ResultOf(pod); err == nil && result != nil && result.Capacity != "" {
+			if capacity, err := template.ParseCapacity(result.Capacity); err == nil {
+				return *resource.NewQuantity(capacity, resource.BinarySI)
+			}
+		}
+	}
+	if e.Capacity != nil && e.Capacity.Cmp(e.Target) > 0 {
+		return *e.Capacity
+	}
+	return e.Target
 }
 
 // setAttempted records that an expansion pod may have reached a capacity although it failed.

@@ -138,8 +138,13 @@ func (o observation) deleting() bool { return o.volume.DeletionTimestamp != nil 
 
 // unwanted reports whether a pending volume is not needed any more, or cannot be provisioned.
 func (o observation) unwanted() bool {
-	return o.deleting() || o.claim == claimGone || o.claim == claimElsewhere ||
-		o.provisioner == nil || o.provisioner.DeletionTimestamp != nil
+	return o.deleting() || o.claim == claimGone || o.claim == claimElsewhere || o.lacksProvisioner() && o.volume.Spec.Source == nil
+}
+
+// lacksProvisioner reports whether the PavProvisioner does not exist, or is being deleted. The record of a volume with a source is kept
+// then: it is what keeps the source from being deleted.
+func (o observation) lacksProvisioner() bool {
+	return o.provisioner == nil || o.provisioner.DeletionTimestamp != nil
 }
 
 // ownPV returns the PersistentVolume if it is that of the volume, or nil. Another claim may be bound to it by now, but driver

@@ -138,7 +138,7 @@ func (r *Reconciler) dropReaders(ctx context.Context, o observation, d decision)
 			return slices.Contains(o.formerReaders, reader)
 		})
 		status.Conditions = slices.DeleteFunc(slices.Clone(status.Conditions), func(c metav1.Condition) bool {
-			return slices.Contains(o.oldWaits(d), c.Type)
+			return len(o.formerReaders) == 0 && slices.Contains(o.oldWaits(d), c.Type)
 		})
 	})
 }

@@ -168,8 +168,11 @@ func (o observation) sourceGone() *decision {
 // isBeingDeleted reports whether a deletion pod of a volume that was created is recorded or has run, or the storage is deleted: it may be
 // damaged, and is no source any more.
 func isBeingDeleted(volume *pavv1.PavVolume) bool {
-	step := volume.Status.Step
-	return step == pavv1.StepDeleting || step == pavv1.StepDeleted || !isPending(volume) && observation{volume: volume}.deletionBegun()
+	status := &volume.Status
+	if status.Step == pavv1.StepDeleting || status.Step == pavv1.StepDeleted {
+		return true
+	}
+	return !isPending(volume) && (status.DeletionBegun || status.DeletionFailure != nil && status.DeletionFailure.PodName != "")
 }
 
 func isPending(volume *pavv1.PavVolume) bool { return observation{volume: volume}.pending() }
@@ -189,7 +192,7 @@ func (s *source) capacity() *resource.Quantity {
 	switch {
 	case s == nil:
 		return nil
-	case s.volume != nil:
+	case s.volume != nil && s.volume.Status.LargestCapacity() != nil:
 		return s.volume.Status.LargestCapacity()
 	case s.pv != nil:
 		return new(s.pv.Spec.Capacity[corev1.ResourceStorage])
@@ -219,6 +222,11 @@ func (o observation) readsSource(next step) bool {
 // mustSync reports whether nodes are asked to write what they have in memory before the creation pod is created.
 func (o observation) mustSync() bool { return o.reading().WhileStaged == pavv1.SnapshotSync }
 
+// dependsOnSource reports whether volumes of a definition need their sources after they were created.
+func dependsOnSource(p *pavv1.PavProvisioner) bool {
+	return p.Spec.VolumeCreation != nil && p.Spec.VolumeCreation.DependsOnSource
+}
+
 // enterSource makes sure that the source can be read until the creation pod has ended: nothing deletes a snapshot that a PavVolume in the
 // making names, and nothing changes a volume as long as it has readers.
 func (r *Reconciler) enterSource(ctx context.Context, o observation) error {
@@ -235,7 +243,7 @@ func (r *Reconciler) enterSource(ctx context.Context, o observation) error {
 		if live.Snapshot != nil {
 			return live.Snapshot.Status.Handle == o.volume.Spec.Source.Handle && !reading.IsBeingDeleted(live.Snapshot)
 		}
-		has := live.Volume.Status.LargestCapacity()
+		has := (&source{volume: live.Volume, pv: o.source.pv}).capacity()
 		return live.Volume.Status.Handle == o.volume.Spec.Source.Handle && !isPending(live.Volume) && !isBeingDeleted(live.Volume) &&
 			has != nil && o.source.capacity() != nil && has.Cmp(*o.source.capacity()) == 0
 	})
@@ -255,6 +263,25 @@ func (r *Reconciler) checkSource(ctx context.Context, o observation) error {
 	}
 	if then, now := o.source.capacity(), live.source.capacity(); (then == nil) != (now == nil) || then != nil && then.Cmp(*now) != 0 {
 		return reconcile.ErrStale
+	}
+	return nil
+}
+
+// isGivenAway reports whether the source is not the claim's any more that the volume is created from.
+func (o observation) isGivenAway() bool { return o.isClone() && o.source.givenAway }
+
+// checkOwner asks the API server, after a creation pod has read its source, whether it was the claim's all the time. If not, the error is a
+// podplan.Error: the pod may have copied the data of another tenant.
+func (r *Reconciler) checkOwner(ctx context.Context, o observation) error {
+	if !o.isClone() {
+		return nil
+	}
+	live := o
+	if err := r.gatherSource(ctx, r.Live, &live); err != nil {
+		return err
+	}
+	if live.isGivenAway() {
+		return &podplan.Error{Err: fmt.Errorf("%s had a PersistentVolume that was given to another claim while it was read", o.sourceText())}
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -113,8 +114,15 @@ func TestDecide_OnSources(t *testing.T) {
 		"a volume that grew while it was validated":     {state: at(pavv1.StepValidating).pod(9, ended(corev1.PodSucceeded, 5)).with(fromVolume).with(grown), want: stepDropPod},
 		"a volume that grew before the pod was created": {state: at(pavv1.StepCreating).with(fromVolume).with(grown), want: stepDropPod},
 		"a volume that grew while it was read":          {state: at(pavv1.StepCreating).pod(9, runs).with(fromVolume).with(readsIt).with(grown), want: stepDone},
-		"a volume that was given to another claim":      {state: fresh().with(fromVolume).with(onSource(func(s *source) { s.givenAway = true })), want: stepWait, condition: pavv1.VolumeProvisioned, message: "is not the claim's any more"},
-		"a volume of which a deletion pod has failed":   {state: fresh().with(fromVolume).with(volumeIs(func(s *pavv1.PavVolumeStatus) { s.Phase, s.DeletionBegun = pavv1.VolumeDeleting, true })), want: stepWait, condition: pavv1.VolumeProvisioned, message: "is being deleted"},
+		"a volume whose expansion pod runs": {state: fresh().with(fromVolume).with(volumeIs(func(s *pavv1.PavVolumeStatus) {
+			s.Step, s.Pod = pavv1.StepExpanding, &pavv1.PodReference{Name: "expand", UID: "u-expand"}
+		})), want: stepWait, condition: pavv1.VolumeProvisioned, message: "waiting for a pod that changes volume"},
+		"a volume that is given away while it is read": {state: at(pavv1.StepCreating).pod(9, runs).with(fromVolume).with(readsIt).with(onSource(func(s *source) { s.givenAway = true })), want: stepStopPod},
+		"there is no provisioner any more":             {state: fresh().with(fromVolume).with(func(o *observation) { o.provisioner = nil }), want: stepWait, condition: pavv1.VolumeProvisioned, message: "create it again, or delete the claim"},
+		"the provisioner is being deleted":             {state: fresh().with(fromSnapshot).with(func(o *observation) { o.provisioner.DeletionTimestamp = new(ago(1)) }), want: stepWait, condition: pavv1.VolumeProvisioned, message: "create it again, or delete the claim"},
+		"there is no provisioner, and no claim":        {state: fresh().with(fromSnapshot).with(func(o *observation) { o.provisioner, o.claim = nil, claimGone }), want: stepForget},
+		"a volume that was given to another claim":     {state: fresh().with(fromVolume).with(onSource(func(s *source) { s.givenAway = true })), want: stepWait, condition: pavv1.VolumeProvisioned, message: "is not the claim's any more"},
+		"a volume of which a deletion pod has failed":  {state: fresh().with(fromVolume).with(volumeIs(func(s *pavv1.PavVolumeStatus) { s.Phase, s.DeletionBegun = pavv1.VolumeDeleting, true })), want: stepWait, condition: pavv1.VolumeProvisioned, message: "is being deleted"},
 		"a restored volume whose StorageClass was replaced": {state: fresh().with(fromSnapshot).with(func(o *observation) {
 			o.classReplaced, o.volume.Status.Failure = true, &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowCreation, Time: ago(900)}
 		}), want: stepBegin},
@@ -260,6 +268,25 @@ func TestNodeIn(t *testing.T) {
 	} {
 		if got, err := r.nodeIn(t.Context(), []pavv1.TopologyLabels{{"zone": test.zone}}, nil, test.attempt); err != nil || got != test.want {
 			t.Errorf("%s: got %q, %v", name, got, err)
+		}
+	}
+}
+
+// A pod that ran may have grown the volume as far as it told, or else as far as it was to.
+func TestReached(t *testing.T) {
+	for name, test := range map[string]struct {
+		capacity *resource.Quantity
+		result   string
+		want     string
+	}{
+		"its target":                   {nil, `{}`, "2Gi"},
+		"what the definition chose":    {ptrQuantity("3Gi"), `{}`, "3Gi"},
+		"what the pod told":            {ptrQuantity("3Gi"), `{"capacity": "1Gi"}`, "1Gi"},
+		"what the pod told is invalid": {nil, `{"capacity": "much"}`, "2Gi"},
+	} {
+		o := at(pavv1.StepExpanding).pod(9, ended(corev1.PodFailed, 5), func(pod *corev1.Pod) { pod.Annotations = map[string]string{pavv1.ResultAnnotation: test.result} }).o
+		if got := o.reached(&pavv1.VolumeExpansionRecord{Target: *ptrQuantity("2Gi"), Capacity: test.capacity}); got.Cmp(*ptrQuantity(test.want)) != 0 {
+			t.Errorf("%s: got %s, want %s", name, got.String(), test.want)
 		}
 	}
 }

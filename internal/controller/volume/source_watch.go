@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/reading"
+	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/reconcile"
 )
 
@@ -69,22 +71,37 @@ func (r *Reconciler) sourceOf(ctx context.Context, object client.Object) []ctrl.
 	return requests
 }
 
-// sourceChanges passes what matters to volumes that are created from a volume. What is only reported does not, but for what waits for
-// readers.
+// sourceChanges passes what matters to volumes that are created from a volume or a snapshot. What is only reported does not, but for what
+// waits for readers; nor do readers, but for one that makes room.
 var sourceChanges = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-	before, ok := e.ObjectOld.(*pavv1.PavVolume)
-	after, also := e.ObjectNew.(*pavv1.PavVolume)
-	if !ok || !also {
+	switch before := e.ObjectOld.(type) {
+	case *pavv1.PavVolume:
+		after, ok := e.ObjectNew.(*pavv1.PavVolume)
+		waits := func(v *pavv1.PavVolume) []string { return observation{volume: v}.oldWaits(decision{}) }
+		return !ok || makesRoom(before.Status.Readers, after.Status.Readers) || !slices.Equal(waits(before), waits(after)) ||
+			!equality.Semantic.DeepEqual(volumeAsSource(before), volumeAsSource(after))
+	case *pavv1.PavSnapshot:
+		after, ok := e.ObjectNew.(*pavv1.PavSnapshot)
+		return !ok || makesRoom(before.Status.Readers, after.Status.Readers) || !equality.Semantic.DeepEqual(snapshotAsSource(before), snapshotAsSource(after))
+	default:
 		return true
 	}
-	waits := func(v *pavv1.PavVolume) []string { return observation{volume: v}.oldWaits(decision{}) }
-	return !slices.Equal(waits(before), waits(after)) || !equality.Semantic.DeepEqual(withoutReports(before), withoutReports(after))
 }}
 
-// withoutReports returns the status of a volume without what is only reported.
-func withoutReports(volume *pavv1.PavVolume) pavv1.PavVolumeStatus {
+func makesRoom(before, after []pavv1.Reader) bool {
+	return len(before) >= reading.MostReaders && len(after) < len(before)
+}
+
+// volumeAsSource and snapshotAsSource return statuses without readers and without what is only reported.
+func volumeAsSource(volume *pavv1.PavVolume) pavv1.PavVolumeStatus {
 	status := volume.Status
-	status.Conditions, status.ObservedGeneration, status.AgentVersion = nil, 0, ""
+	status.Readers, status.Conditions, status.ObservedGeneration, status.AgentVersion = nil, nil, 0, ""
+	return status
+}
+
+func snapshotAsSource(snapshot *pavv1.PavSnapshot) pavv1.PavSnapshotStatus {
+	status := snapshot.Status
+	status.Readers, status.Conditions, status.ObservedGeneration, status.AgentVersion = nil, nil, 0, ""
 	return status
 }
 
@@ -96,4 +113,27 @@ var phaseChanges = predicate.Funcs{
 		after, also := e.ObjectNew.(*pavv1.PavVolume)
 		return ok && also && (before.Status.Phase != after.Status.Phase || before.Status.Step != after.Status.Step)
 	},
+}
+
+// podsOn maps a node that is gone to the volumes whose pods were on it, and to those that are created from what it had staged.
+func (r *Reconciler) podsOn(ctx context.Context, node client.Object) []ctrl.Request {
+	pods := &corev1.PodList{}
+	if err := r.Client.List(ctx, pods, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "cannot look pods up", observability.Node, node.GetName())
+		return nil
+	}
+	var requests []ctrl.Request
+	for i := range pods.Items {
+		if pod := &pods.Items[i]; pod.Spec.NodeName == node.GetName() {
+			requests = append(requests, ofPod(ctx, pod)...)
+		}
+	}
+	stages := &pavv1.PavStageList{}
+	if err := r.Client.List(ctx, stages, client.MatchingFields{reconcile.StagesByNode: node.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "cannot look PavStages up", observability.Node, node.GetName())
+	}
+	for i := range stages.Items {
+		requests = append(requests, r.fromSource(ctx, &stages.Items[i])...)
+	}
+	return requests
 }

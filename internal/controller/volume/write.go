@@ -117,6 +117,9 @@ func (r *Reconciler) markReady(ctx context.Context, o observation, d decision) e
 		if class := pv.Spec.VolumeAttributesClassName; restored && class != nil && *class != o.attributesClassHad() {
 			status.Attributes = &pavv1.VolumeAttributes{Class: *class} // of a later time; its parameters are not known
 		}
+		if o.volume.Spec.Source != nil && status.Attempt == 0 { // it was restored without its status
+			status.DependsOnSource = o.provisioner == nil || dependsOnSource(o.provisioner)
+		}
 		status.Plan, status.Definition, status.Failure, status.Conflict = nil, nil, nil, nil
 		meta.RemoveStatusCondition(&status.Conditions, pavv1.VolumeProvisioned) // so that the new condition has the time of this write
 		meta.SetStatusCondition(&status.Conditions, metav1.Condition{Type: pavv1.VolumeProvisioned, Status: metav1.ConditionTrue,
