@@ -115,6 +115,8 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 		Watches(&pavv1.PavStage{}, handler.EnqueueRequestsFromMapFunc(ofStage)).
 		Watches(&pavv1.PavSnapshot{}, handler.EnqueueRequestsFromMapFunc(ofSnapshot), builder.WithPredicates(gone)).
 		Watches(&pavv1.PavSnapshot{}, handler.EnqueueRequestsFromMapFunc(r.fromSource), builder.WithPredicates(sourceChanges)).
+		Watches(&pavv1.PavSnapshot{}, formerReaders).
+		Watches(&pavv1.PavVolume{}, formerReaders).
 		Watches(&pavv1.PavVolume{}, handler.EnqueueRequestsFromMapFunc(r.fromSource), builder.WithPredicates(sourceChanges)).
 		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(r.fromSource)).
 		Watches(&pavv1.PavStage{}, handler.EnqueueRequestsFromMapFunc(r.fromSource)).

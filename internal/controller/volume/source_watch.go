@@ -6,9 +6,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -87,6 +89,27 @@ var sourceChanges = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return true
 	}
 }}
+
+// formerReaders maps an update of a snapshot or a volume to the volumes that do not read it any more: they go on after they have left.
+var formerReaders = handler.Funcs{UpdateFunc: func(_ context.Context, e event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) {
+	still := readersOf(e.ObjectNew)
+	for _, reader := range readersOf(e.ObjectOld) {
+		if reader.Kind == reading.KindVolume && !slices.Contains(still, reader) {
+			queue.Add(named(reader.Name)[0])
+		}
+	}
+}}
+
+func readersOf(object client.Object) []pavv1.Reader {
+	switch typed := object.(type) {
+	case *pavv1.PavSnapshot:
+		return typed.Status.Readers
+	case *pavv1.PavVolume:
+		return typed.Status.Readers
+	default:
+		return nil
+	}
+}
 
 func makesRoom(before, after []pavv1.Reader) bool {
 	return len(before) >= reading.MostReaders && len(after) < len(before)
