@@ -178,7 +178,9 @@ func TestModification_OfAVolumeThatIsDeleted_EndsFirst(t *testing.T) {
 	pod, _ := podOf(t, c, claim, pavv1.WorkflowModification)
 	mustPatchStatus(t, c, pod, func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning })
 	// An agent that knows the outcome of a later pod knows that this one runs.
-	other := mustCreate(t, c, claimOf("modified-to-the-end", "other"))
+	other := ownedClaim("modified-to-the-end", "me")
+	other.Name = "other"
+	mustCreate(t, c, other)
 	otherPV, witness := bound(t, c, other)
 	mustPatch(t, c, other, namesClass("fast"))
 	later, _ := podOf(t, c, other, pavv1.WorkflowModification)

@@ -291,12 +291,10 @@ func TestSource_ThatVolumesDependOn_GoesLast(t *testing.T) {
 	source, pv, volume := copyingVolume(t, c, "needed-source", func(p *pavv1.PavProvisioner, _ *storagev1.StorageClass) { p.Spec.VolumeCreation.DependsOnSource = true })
 	s := readySnapshot(t, c, pv, "needed-source", "monday")
 	restored, clone := mustCreate(t, c, fromSnapshot("needed-source", "restored", "monday")), mustCreate(t, c, fromClaim("needed-source", "clone", source.Name))
-	var pvs []*corev1.PersistentVolume
 	for _, claim := range []*corev1.PersistentVolumeClaim{restored, clone} {
 		pod, _ := podOf(t, c, claim, pavv1.WorkflowCreation)
 		end(t, c, pod, workflow.Result{}, 0)
-		made, _ := bound(t, c, claim)
-		pvs = append(pvs, made)
+		bound(t, c, claim)
 	}
 	s.delete(t)
 	mustDelete(t, c, source)
@@ -305,9 +303,13 @@ func TestSource_ThatVolumesDependOn_GoesLast(t *testing.T) {
 	exists(t, c, s.record, "waits for the volume", func(r *pavv1.PavSnapshot) bool {
 		return slices.ContainsFunc(r.Status.Conditions, func(c metav1.Condition) bool { return c.Reason == "SourceOfVolumes" })
 	})
-	deleteVolume(t, c, restored, pvs[0])
+	mustDelete(t, c, restored)
+	deletionOf(t, c, restored)
 	end(t, c, s.deletion(t, 2, "cut-monday"), workflow.Result{}, 0)
 	s.wantGone(t)
-	deleteVolume(t, c, clone, pvs[1])
-	deleteVolume(t, c, source, pv)
+	mustDelete(t, c, clone)
+	deletionOf(t, c, clone)
+	deletionOf(t, c, source)
+	gone(t, c, pv)
+	noPodIsLeft(t, c)
 }
