@@ -80,11 +80,12 @@ func (c *Cuts) Add(t *testing.T, s *Supervisor, cutAfter int) {
 	}
 }
 
-// Check fails the test unless agents were cut off in at least three of four lives.
+// Check fails the test unless agents were cut off in at least three of four lives, or in all but one: where there are few lives, that may
+// be the last, which makes fewer writes than an undisturbed one.
 func (c *Cuts) Check(t *testing.T) {
 	t.Helper()
 	t.Logf("the agent was cut off in %d of %d lives", c.cuts, c.lives)
-	if c.cuts == 0 || 4*c.cuts < 3*c.lives {
+	if missed := c.lives - c.cuts; c.cuts == 0 || missed > 1 && 4*c.cuts < 3*c.lives {
 		t.Error("these are too few")
 	}
 }
