@@ -52,7 +52,7 @@ func TestUninstall_WithHelm_AfterUpgradeAndRollback(t *testing.T) {
 	deleteProvisioners(t)
 	helm(t, "uninstall", "pav")
 	// What an uninstallation keeps are the definitions of records, and the namespaces.
-	_, err = kubectl(t.Context(), "", "delete", "crd/pavvolumes.pav.albertofaria.github.io", "crd/pavstages.pav.albertofaria.github.io", "namespace/pav", "namespace/pav-pods")
+	_, err = kubectl(t.Context(), "", "delete", "crd/pavvolumes.pav.albertofaria.github.io", "crd/pavstages.pav.albertofaria.github.io", "crd/pavsnapshots.pav.albertofaria.github.io", "namespace/pav", "namespace/pav-pods")
 	must(t, err)
 	wantUninstalled(t)
 	wantWorksAgain(t, namespace)
