@@ -8,6 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
+// TopologyLabels are labels. A node must have all of them.
+type TopologyLabels map[string]string
+
 // TopologyKeys returns the keys of the labels that spec.volumeCreation.accessibleTopology names as they
 // are, sorted. What a template would have to be evaluated for has no keys: the whole field, an element
 // of its list, or a key.

@@ -398,6 +398,3 @@ type VolumePlan struct {
 	// +listType=atomic
 	AccessibleTopology []TopologyLabels `json:"accessibleTopology,omitempty"`
 }
-
-// TopologyLabels are labels. A node must have all of them.
-type TopologyLabels map[string]string
