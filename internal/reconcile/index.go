@@ -46,8 +46,8 @@ const (
 	// VolumesByProvisioner finds PavVolumes by spec.provisioner.
 	VolumesByProvisioner = "pavvolume.provisioner"
 
-	// VolumesBySource finds PavVolumes by the bucket of Storage with the key of the source that they are created from.
-	VolumesBySource = "pavvolume.source"
+	// volumesBySource finds PavVolumes by the bucket of Storage with the key of the source that they are created from.
+	volumesBySource = "pavvolume.source"
 
 	// volumesByStorage finds PavVolumes by the bucket of Storage.
 	volumesByStorage = "pavvolume.storage"
@@ -170,7 +170,7 @@ var indexes = []index{
 	}),
 	inBucket(&corev1.PersistentVolume{}, PVsByStorage, storageOfPV),
 	of(&pavv1.PavVolume{}, VolumesByProvisioner, func(v *pavv1.PavVolume) string { return v.Spec.Provisioner }),
-	inBucket(&pavv1.PavVolume{}, VolumesBySource, func(v *pavv1.PavVolume) string {
+	inBucket(&pavv1.PavVolume{}, volumesBySource, func(v *pavv1.PavVolume) string {
 		if v.Spec.Source == nil {
 			return ""
 		}

@@ -15,11 +15,14 @@ import (
 // the cache: those that are being created from it, and those that were and depend on it. The storage is not deleted while there are any:
 // tenants may delete the objects that they name as sources at any time.
 func (s Readers) Dependents(ctx context.Context, provisioner, key string) ([]string, error) {
-	volumes := &pavv1.PavVolumeList{}
-	if err := s.Client.List(ctx, volumes, client.MatchingFields{reconcile.VolumesBySource: reconcile.Bucket(reconcile.Storage(provisioner, key))}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("looking up the volumes that are created from %s: %w", key, err)
+	volumes, err := reconcile.VolumesFrom(ctx, s.Client, provisioner, key)
+	var names []string
+	for _, v := range volumes {
+		if v.NeedsSource(provisioner, key) {
+			names = append(names, v.Name)
+		}
 	}
-	return dependents(nil, volumes, provisioner, key), nil
+	return names, err
 }
 
 // LiveDependents is Dependents, as the API server has it.
@@ -27,20 +30,14 @@ func (s Readers) LiveDependents(ctx context.Context, provisioner, key string) ([
 	var names []string
 	labels := client.MatchingLabels{pavv1.ProvisionerLabel: provisioner, pavv1.SourceLabel: workflow.Hash(key)}
 	err := reconcile.Pages(ctx, s.Live, &pavv1.PavVolumeList{}, []client.ListOption{labels}, func() { names = nil }, func(page *pavv1.PavVolumeList) {
-		names = dependents(names, page, provisioner, key)
+		for i := range page.Items {
+			if v := &page.Items[i]; v.NeedsSource(provisioner, key) {
+				names = append(names, v.Name)
+			}
+		}
 	})
 	if err != nil {
 		return nil, fmt.Errorf("asking for the volumes that are created from %s: %w", key, err)
 	}
 	return names, nil
-}
-
-// dependents adds the volumes of a list that need the storage with a key.
-func dependents(names []string, volumes *pavv1.PavVolumeList, provisioner, key string) []string {
-	for i := range volumes.Items {
-		if v := &volumes.Items[i]; v.NeedsSource(provisioner, key) {
-			names = append(names, v.Name)
-		}
-	}
-	return names
 }

@@ -48,20 +48,16 @@ func (s Readers) GatherStages(ctx context.Context, r *Reading) error {
 }
 
 // Enter makes the object a reader, so that nothing changes or deletes the storage before it is read. The write fails if the record was
-// written since it was read, so that the storage cannot change and be read at once. May reports whether it may be read, from what the API
-// server has. Where no node may have the volume, nodes look for readers after they have written a PavStage, and PaV looks for PavStages
-// after it has written the reader: one of both sees the other. The error is reconcile.ErrStale if the cache will show why the storage may
-// not be read.
-func (s Readers) Enter(ctx context.Context, r Reading, may func(Reading) bool) error {
+// written since the caller read it from the API server, so that the storage cannot change and be read at once. Where no node may have the
+// volume, nodes look for readers after they have written a PavStage, and PaV looks for PavStages after it has written the reader: one of
+// both sees the other. The error is reconcile.ErrStale if the cache will show why the storage may not be read.
+func (s Readers) Enter(ctx context.Context, live Reading) error {
+	r := live
 	if !r.isRecorded() {
 		return nil
 	}
-	r, err := s.live(ctx, r)
-	if err != nil {
-		return err
-	}
 	if !r.HoldsFor() {
-		if r.Changes() != "" || r.isFull() || !may(r) {
+		if r.Changes() != "" || r.isFull() {
 			return reconcile.ErrStale
 		}
 		reader := pavv1.Reader{Kind: r.Kind, Name: r.Name, Unstaged: r.WhileStaged == pavv1.SnapshotWait}
@@ -72,6 +68,7 @@ func (s Readers) Enter(ctx context.Context, r Reading, may func(Reading) bool) e
 	if r.Snapshot != nil || r.WhileStaged != pavv1.SnapshotWait {
 		return nil
 	}
+	var err error
 	if r.Stages, err = s.liveStages(ctx, r); err != nil {
 		return err
 	}
@@ -79,24 +76,6 @@ func (s Readers) Enter(ctx context.Context, r Reading, may func(Reading) bool) e
 		return reconcile.ErrStale // the cache will show it, and the next decision is to wait
 	}
 	return nil
-}
-
-// live returns the reading with the record that the API server has. The error is reconcile.ErrStale if it is gone, or another one.
-func (s Readers) live(ctx context.Context, r Reading) (Reading, error) {
-	if r.Snapshot != nil {
-		snapshot, err := reconcile.Optional(ctx, s.Live, client.ObjectKeyFromObject(r.Snapshot), &pavv1.PavSnapshot{})
-		if err == nil && (snapshot == nil || snapshot.UID != r.Snapshot.UID) {
-			err = reconcile.ErrStale
-		}
-		r.Snapshot = snapshot
-		return r, err
-	}
-	volume, err := reconcile.Optional(ctx, s.Live, client.ObjectKeyFromObject(r.Volume), &pavv1.PavVolume{})
-	if err == nil && (volume == nil || volume.UID != r.Volume.UID) {
-		err = reconcile.ErrStale
-	}
-	r.Volume = volume
-	return r, err
 }
 
 // liveStages asks the API server where the volume is staged.
@@ -133,9 +112,33 @@ func (s Readers) write(ctx context.Context, r Reading, readers []pavv1.Reader) e
 	return nil
 }
 
-// Reads reports whether a recorded reader exists, and may still read the storage with a key, see pavv1.DataSource.Key, of the volume of a
-// name, if it is one. One that is gone was removed by force.
-func Reads(ctx context.Context, reader client.Reader, of pavv1.Reader, provisioner, key, volume string) (bool, error) {
+// Former returns which of the recorded readers do not read the storage any more that has a key, see pavv1.DataSource.Key, and is that of
+// the volume of a name, if it is one's. One that is gone was removed by force.
+func Former(ctx context.Context, reader client.Reader, recorded []pavv1.Reader, provisioner, key, volume string) ([]pavv1.Reader, error) {
+	var former []pavv1.Reader
+	for _, of := range recorded {
+		reads, err := reads(ctx, reader, of, provisioner, key, volume)
+		if err != nil {
+			return nil, err
+		}
+		if !reads {
+			former = append(former, of)
+		}
+	}
+	return former, nil
+}
+
+// Without returns the recorded readers without the former ones, after it has asked the API server for these. The error is
+// reconcile.ErrStale if one of them reads.
+func (s Readers) Without(ctx context.Context, recorded, former []pavv1.Reader, provisioner, key, volume string) ([]pavv1.Reader, error) {
+	gone, err := Former(ctx, s.Live, former, provisioner, key, volume)
+	if err == nil && len(gone) < len(former) {
+		err = reconcile.ErrStale
+	}
+	return slices.DeleteFunc(slices.Clone(recorded), func(of pavv1.Reader) bool { return slices.Contains(gone, of) }), err
+}
+
+func reads(ctx context.Context, reader client.Reader, of pavv1.Reader, provisioner, key, volume string) (bool, error) {
 	if of.Kind == KindVolume {
 		v, err := reconcile.Optional(ctx, reader, client.ObjectKey{Name: of.Name}, &pavv1.PavVolume{})
 		return v != nil && v.IsFrom(provisioner, key) && v.IsInTheMaking(), err
@@ -158,15 +161,10 @@ func (s Readers) Sync(ctx context.Context, r Reading) error {
 }
 
 // IsUnready reports whether the recorded pod of a reader cannot run as it was recorded: someone has removed the object from the readers,
-// or the definition asks for something else of the nodes now. The error is reconcile.ErrStale if a node has staged the volume
-// and the cache does not show it yet.
-func (s Readers) IsUnready(ctx context.Context, r Reading) (bool, error) {
-	if r.isRecorded() {
-		var err error
-		if r, err = s.live(ctx, r); err != nil {
-			return false, err
-		}
-	}
+// or the definition asks for something else of the nodes now. The caller has read the record from the API server. The error is
+// reconcile.ErrStale if a node has staged the volume and the cache does not show it yet.
+func (s Readers) IsUnready(ctx context.Context, live Reading) (bool, error) {
+	r := live
 	if !r.HoldsFor() || r.WhileStaged == pavv1.SnapshotSync && r.SyncRequested == nil {
 		return true, nil
 	}

@@ -105,7 +105,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 		Watches(&pavv1.PavSnapshot{}, handler.EnqueueRequestsFromMapFunc(r.concerned), builder.WithPredicates(storageChanges)).
 		Watches(&snapshotv1.VolumeSnapshotContent{}, handler.EnqueueRequestsFromMapFunc(r.concerned)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(ofPod)).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.podsOn), builder.WithPredicates(reconcile.OnNodeGone)).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(reconcile.OfNode(r.Client, ofPod, r.ofStage)), builder.WithPredicates(reconcile.OnNodeGone)).
 		WatchesRawSource(captureQueue).
 		WithOptions(options).
 		WithLogConstructor(observability.Requests(mgr.GetLogger(), "snapshot", observability.Snapshot, nil)).
@@ -273,30 +273,6 @@ func ofPod(_ context.Context, object client.Object) []ctrl.Request {
 		return named(owner.Name)
 	}
 	return nil
-}
-
-// podsOn maps a node that is gone to the snapshots whose pods were on it, or that wait for it.
-func (r *Reconciler) podsOn(ctx context.Context, node client.Object) []ctrl.Request {
-	pods := &corev1.PodList{}
-	if err := r.Client.List(ctx, pods, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "cannot look pods up", observability.Node, node.GetName())
-		return nil
-	}
-	var requests []ctrl.Request
-	for i := range pods.Items {
-		if pod := &pods.Items[i]; pod.Spec.NodeName == node.GetName() {
-			requests = append(requests, ofPod(ctx, pod)...)
-		}
-	}
-	stages := &pavv1.PavStageList{}
-	if err := r.Client.List(ctx, stages, client.MatchingFields{reconcile.StagesByNode: node.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "cannot look PavStages up", observability.Node, node.GetName())
-		return requests
-	}
-	for i := range stages.Items {
-		requests = append(requests, r.ofStage(ctx, &stages.Items[i])...)
-	}
-	return requests
 }
 
 // acts are the methods that take each step.

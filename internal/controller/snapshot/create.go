@@ -41,7 +41,7 @@ func (r *Reconciler) begin(ctx context.Context, o observation, d rule.Decision) 
 		return r.refuse(ctx, o, pavv1.WorkflowSnapshotCreation, r.beginning(o, nil), err)
 	}
 	if o.pending() {
-		if err := r.readers().Enter(ctx, o.reading(), func(live reading.Reading) bool { return inUse(live.Volume) }); err != nil {
+		if err := r.readers().Enter(ctx, o.reading()); err != nil {
 			return err
 		}
 	}

@@ -67,13 +67,23 @@ func (f *found) addContents(contents *snapshotv1.VolumeSnapshotContentList) {
 	}
 }
 
+// recordsWith returns the PavSnapshots that may have a storage, see reconcile.Storage, according to the cache. They are shared, and only read.
+func (r *Reconciler) recordsWith(ctx context.Context, storage string) (*pavv1.PavSnapshotList, error) {
+	records := &pavv1.PavSnapshotList{}
+	if err := r.Client.List(ctx, records, client.MatchingFields{reconcile.SnapshotsByStorage: reconcile.Bucket(storage)}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("looking up who has the storage %q: %w", storage, err)
+	}
+	return records, nil
+}
+
 // holders returns the other objects that have the handle of a snapshot, according to the cache.
 func (r *Reconciler) holders(ctx context.Context, record *pavv1.PavSnapshot, handle string) ([]string, error) {
 	f := newFound(record, handle)
-	records, contents := &pavv1.PavSnapshotList{}, &snapshotv1.VolumeSnapshotContentList{}
-	if err := r.Client.List(ctx, records, client.MatchingFields{reconcile.SnapshotsByStorage: reconcile.Bucket(f.storage)}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("looking up who has the snapshot handle %q: %w", handle, err)
+	records, err := r.recordsWith(ctx, f.storage)
+	if err != nil {
+		return nil, err
 	}
+	contents := &snapshotv1.VolumeSnapshotContentList{}
 	if err := r.Client.List(ctx, contents, client.MatchingFields{contentsByStorage: reconcile.Bucket(f.storage)}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("looking up who has the snapshot handle %q: %w", handle, err)
 	}
@@ -84,9 +94,10 @@ func (r *Reconciler) holders(ctx context.Context, record *pavv1.PavSnapshot, han
 
 // forgetRetained deletes the records of a snapshot that was retained, and is deleted by another VolumeSnapshotContent.
 func (r *Reconciler) forgetRetained(ctx context.Context, record *pavv1.PavSnapshot) error {
-	f, records := newFound(record, handleOf(record)), &pavv1.PavSnapshotList{}
-	if err := r.Client.List(ctx, records, client.MatchingFields{reconcile.SnapshotsByStorage: reconcile.Bucket(f.storage)}); err != nil {
-		return fmt.Errorf("looking up who retains the snapshot handle %q: %w", handleOf(record), err)
+	f := newFound(record, handleOf(record))
+	records, err := r.recordsWith(ctx, f.storage)
+	if err != nil {
+		return err
 	}
 	f.addRecords(records)
 	for _, other := range f.retained {
@@ -108,9 +119,10 @@ func (r *Reconciler) forgetRetained(ctx context.Context, record *pavv1.PavSnapsh
 // earlier returns another record of a snapshot that is taken over, as of one that was retained, which tells what a VolumeSnapshotContent
 // does not: from which nodes the snapshot can be reached, and its size. It is nil if there is none.
 func (r *Reconciler) earlier(ctx context.Context, record *pavv1.PavSnapshot, handle string) (*pavv1.PavSnapshot, error) {
-	storage, records := reconcile.Storage(record.Spec.Provisioner, handle), &pavv1.PavSnapshotList{}
-	if err := r.Client.List(ctx, records, client.MatchingFields{reconcile.SnapshotsByStorage: reconcile.Bucket(storage)}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("looking up who has the snapshot handle %q: %w", handle, err)
+	storage := reconcile.Storage(record.Spec.Provisioner, handle)
+	records, err := r.recordsWith(ctx, storage)
+	if err != nil {
+		return nil, err
 	}
 	return earlierIn(records, record.Name, storage), nil
 }

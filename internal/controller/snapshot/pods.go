@@ -133,6 +133,9 @@ func (r *Reconciler) isUnready(ctx context.Context, o observation) (bool, error)
 	if !o.pending() {
 		return false, nil
 	}
+	if err := r.gatherObjects(ctx, r.Live, &o); err != nil {
+		return false, err
+	}
 	return r.readers().IsUnready(ctx, o.reading())
 }
 

@@ -3,19 +3,12 @@ package snapshot
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/reading"
 	"github.com/albertofaria/pav/internal/controller/rule"
-	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/workflow"
 )
-
-// inUse reports whether a volume has a claim: only such a volume can be snapshotted.
-func inUse(volume *pavv1.PavVolume) bool {
-	return volume.DeletionTimestamp == nil && volume.Status.Phase == pavv1.VolumeReady
-}
 
 func (r *Reconciler) readers() reading.Readers {
 	return reading.Readers{Client: r.Client, Live: r.Live}
@@ -26,17 +19,11 @@ func (o observation) key() string { return pavv1.SourceSnapshot(o.record.Status.
 
 // gatherReaders looks up which volumes need the snapshot, and which recorded readers do not exist any more.
 func (r *Reconciler) gatherReaders(ctx context.Context, o *observation) error {
-	for _, reader := range o.record.Status.Readers {
-		if reads, err := reading.Reads(ctx, r.Client, reader, o.record.Spec.Provisioner, o.key(), ""); err != nil {
-			return err
-		} else if !reads {
-			o.formerReaders = append(o.formerReaders, reader)
-		}
-	}
-	if !o.is(pavv1.SnapshotDeleting) {
-		return nil
-	}
 	var err error
+	o.formerReaders, err = reading.Former(ctx, r.Client, o.record.Status.Readers, o.record.Spec.Provisioner, o.key(), "")
+	if err != nil || !o.is(pavv1.SnapshotDeleting) {
+		return err
+	}
 	o.volumes, err = r.readers().Dependents(ctx, o.record.Spec.Provisioner, o.key())
 	return err
 }
@@ -57,16 +44,11 @@ func (o observation) needText() string {
 
 // dropReaders removes readers from the record that do not exist any more.
 func (r *Reconciler) dropReaders(ctx context.Context, o observation, _ rule.Decision) error {
-	for _, reader := range o.formerReaders {
-		if reads, err := reading.Reads(ctx, r.Live, reader, o.record.Spec.Provisioner, o.key(), ""); err != nil {
-			return err
-		} else if reads {
-			return reconcile.ErrStale
-		}
+	left, err := r.readers().Without(ctx, o.record.Status.Readers, o.formerReaders, o.record.Spec.Provisioner, o.key(), "")
+	if err != nil {
+		return err
 	}
-	return r.patchStatus(ctx, o.record, func(status *pavv1.PavSnapshotStatus) {
-		status.Readers = slices.DeleteFunc(slices.Clone(status.Readers), func(reader pavv1.Reader) bool { return slices.Contains(o.formerReaders, reader) })
-	})
+	return r.patchStatus(ctx, o.record, func(status *pavv1.PavSnapshotStatus) { status.Readers = left })
 }
 
 // leave removes the snapshot from the readers of its volume.

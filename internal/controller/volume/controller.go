@@ -109,7 +109,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 		Watches(&pavv1.PavVolume{}, handler.EnqueueRequestsFromMapFunc(r.concerned), builder.WithPredicates(storageChanges)).
 		Watches(&pavv1.PavStage{}, handler.EnqueueRequestsFromMapFunc(r.concerned)).
 		Watches(&pavv1.PavVolume{}, handler.EnqueueRequestsFromMapFunc(r.finders.ofFinder), builder.WithPredicates(tells)).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.podsOn), builder.WithPredicates(reconcile.OnNodeGone)).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(reconcile.OfNode(r.Client, ofPod, r.fromSource)), builder.WithPredicates(reconcile.OnNodeGone)).
 		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(ofClaim)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(ofPod)).
 		Watches(&pavv1.PavStage{}, handler.EnqueueRequestsFromMapFunc(ofStage)).

@@ -128,10 +128,7 @@ func stateOf(claim *corev1.PersistentVolumeClaim, volume *pavv1.PavVolume) claim
 }
 
 // pending reports whether the volume is not provisioned yet: it never had a PersistentVolume.
-func (o observation) pending() bool {
-	phase := o.volume.Status.Phase
-	return phase == "" || phase == pavv1.VolumePending
-}
+func (o observation) pending() bool { return o.volume.IsInTheMaking() }
 
 // deleting reports whether the PavVolume is being deleted.
 func (o observation) deleting() bool { return o.volume.DeletionTimestamp != nil }

@@ -18,18 +18,16 @@ import (
 
 // gatherReaders looks up which of the recorded readers still read the volume, and which snapshots cannot exist without it.
 func (r *Reconciler) gatherReaders(ctx context.Context, o *observation) error {
+	var err error
+	o.formerReaders, err = reading.Former(ctx, r.Client, o.volume.Status.Readers, o.volume.Spec.Provisioner, o.key(), o.volume.Name)
+	if err != nil {
+		return err
+	}
 	for _, reader := range o.volume.Status.Readers {
-		reads, err := r.reads(ctx, r.Client, o.volume, reader)
-		if err != nil {
-			return err
-		}
-		if reads {
+		if !slices.Contains(o.formerReaders, reader) {
 			o.readers = append(o.readers, reader.Kind+" "+reader.Name)
-		} else {
-			o.formerReaders = append(o.formerReaders, reader)
 		}
 	}
-	var err error
 	if o.clones, err = r.readers().Dependents(ctx, o.volume.Spec.Provisioner, o.key()); err != nil || !o.hasDependents() {
 		return err
 	}
@@ -43,11 +41,6 @@ func (r *Reconciler) gatherReaders(ctx context.Context, o *observation) error {
 
 // key is the key of the volume as the source of other volumes.
 func (o observation) key() string { return pavv1.SourceVolume(o.volume.Status.Handle) }
-
-// reads reports whether a reader exists, and may still read the volume.
-func (r *Reconciler) reads(ctx context.Context, reader client.Reader, volume *pavv1.PavVolume, of pavv1.Reader) (bool, error) {
-	return reading.Reads(ctx, reader, of, volume.Spec.Provisioner, pavv1.SourceVolume(volume.Status.Handle), volume.Name)
-}
 
 // hasDependents reports whether snapshots of the provisioner cannot exist without their volume.
 func (o observation) hasDependents() bool {
@@ -124,19 +117,12 @@ var conditionsOfChanges = map[step]string{
 
 // dropReaders removes readers from the record that do not exist any more, and that something waits for readers.
 func (r *Reconciler) dropReaders(ctx context.Context, o observation, d decision) error {
-	for _, reader := range o.formerReaders {
-		reads, err := r.reads(ctx, r.Live, o.volume, reader)
-		if err != nil {
-			return err
-		}
-		if reads {
-			return reconcile.ErrStale
-		}
+	left, err := r.readers().Without(ctx, o.volume.Status.Readers, o.formerReaders, o.volume.Spec.Provisioner, o.key(), o.volume.Name)
+	if err != nil {
+		return err
 	}
 	return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
-		status.Readers = slices.DeleteFunc(slices.Clone(status.Readers), func(reader pavv1.Reader) bool {
-			return slices.Contains(o.formerReaders, reader)
-		})
+		status.Readers = left
 		status.Conditions = slices.DeleteFunc(slices.Clone(status.Conditions), func(c metav1.Condition) bool {
 			return len(o.formerReaders) == 0 && slices.Contains(o.oldWaits(d), c.Type)
 		})

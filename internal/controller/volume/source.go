@@ -159,7 +159,7 @@ func (o observation) sourceGone() *decision {
 		return gone(" had a PersistentVolume that is not the claim's any more")
 	case volume != nil && isBeingDeleted(volume):
 		return gone(" is being deleted")
-	case volume != nil && isPending(volume):
+	case volume != nil && volume.IsInTheMaking():
 		return new(rule.Waiting(pavv1.VolumeProvisioned, "SourceNotReady", o.sourceText()+" has a volume that is not provisioned yet", false))
 	}
 	return nil
@@ -172,10 +172,8 @@ func isBeingDeleted(volume *pavv1.PavVolume) bool {
 	if status.Step == pavv1.StepDeleting || status.Step == pavv1.StepDeleted {
 		return true
 	}
-	return !isPending(volume) && (status.DeletionBegun || status.DeletionFailure != nil && status.DeletionFailure.PodName != "")
+	return !volume.IsInTheMaking() && (status.DeletionBegun || status.DeletionFailure != nil && status.DeletionFailure.PodName != "")
 }
-
-func isPending(volume *pavv1.PavVolume) bool { return observation{volume: volume}.pending() }
 
 // sourceChanged reports whether the source volume has another capacity than when the attempt began. Templates would see a wrong one, and
 // the volume could be made too small for the data.
@@ -236,35 +234,27 @@ func (r *Reconciler) enterSource(ctx context.Context, o observation) error {
 	if o.source == nil {
 		return reconcile.ErrStale
 	}
-	if err := r.checkSource(ctx, o); err != nil {
+	live, err := r.checkSource(ctx, o)
+	if err != nil {
 		return err
 	}
-	return r.readers().Enter(ctx, o.reading(), func(live reading.Reading) bool {
-		if live.Snapshot != nil {
-			return live.Snapshot.Status.Handle == o.volume.Spec.Source.Handle && !reading.IsBeingDeleted(live.Snapshot)
-		}
-		has := (&source{volume: live.Volume, pv: o.source.pv}).capacity()
-		return live.Volume.Status.Handle == o.volume.Spec.Source.Handle && !isPending(live.Volume) && !isBeingDeleted(live.Volume) &&
-			has != nil && o.source.capacity() != nil && has.Cmp(*o.source.capacity()) == 0
-	})
+	return r.readers().Enter(ctx, live.reading())
 }
 
-// checkSource asks the API server whether the source still is what the cache shows. If not, the error is reconcile.ErrStale.
-func (r *Reconciler) checkSource(ctx context.Context, o observation) error {
-	if o.volume.Spec.Source == nil {
-		return nil
-	}
+// checkSource asks the API server whether the source still is what the cache shows, and returns the observation with what it has. If not,
+// the error is reconcile.ErrStale.
+func (r *Reconciler) checkSource(ctx context.Context, o observation) (observation, error) {
 	live := o
 	if err := r.gatherSource(ctx, r.Live, &live); err != nil {
-		return err
+		return o, err
 	}
-	if live.source == nil || live.sourceGone() != nil {
-		return reconcile.ErrStale
+	if live.source == nil || live.sourceGone() != nil || (live.source.volume == nil) != (o.source.volume == nil) {
+		return o, reconcile.ErrStale
 	}
-	if then, now := o.source.capacity(), live.source.capacity(); (then == nil) != (now == nil) || then != nil && then.Cmp(*now) != 0 {
-		return reconcile.ErrStale
+	if then, now := o.source.capacity(), live.source.capacity(); o.isClone() && (then == nil || now == nil || then.Cmp(*now) != 0) {
+		return o, reconcile.ErrStale
 	}
-	return nil
+	return live, nil
 }
 
 // isGivenAway reports whether the source is not the claim's any more that the volume is created from.
@@ -313,10 +303,14 @@ var errUnready = errors.New("the recorded creation pod cannot read its source")
 
 // checkReads asks the API server, before a recorded creation pod is created, whether it may read the source.
 func (r *Reconciler) checkReads(ctx context.Context, o observation) error {
-	if err := r.checkSource(ctx, o); err != nil || o.source == nil {
+	if o.source == nil {
+		return nil
+	}
+	live, err := r.checkSource(ctx, o)
+	if err != nil {
 		return err
 	}
-	unready, err := r.readers().IsUnready(ctx, o.reading())
+	unready, err := r.readers().IsUnready(ctx, live.reading())
 	if err == nil && unready {
 		err = errUnready
 	}

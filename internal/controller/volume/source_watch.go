@@ -15,7 +15,6 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/reading"
-	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/reconcile"
 )
 
@@ -25,14 +24,14 @@ func (r *Reconciler) fromSource(ctx context.Context, object client.Object) []ctr
 	if key == "" {
 		return nil
 	}
-	volumes := &pavv1.PavVolumeList{}
-	if err := r.Client.List(ctx, volumes, client.MatchingFields{reconcile.VolumesBySource: reconcile.Bucket(reconcile.Storage(provisioner, key))}, client.UnsafeDisableDeepCopy); err != nil {
+	volumes, err := reconcile.VolumesFrom(ctx, r.Client, provisioner, key)
+	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "cannot look volumes up by their source", "source", key)
 		return nil
 	}
 	var requests []ctrl.Request
-	for i := range volumes.Items {
-		if v := &volumes.Items[i]; v.Spec.Source != nil && v.Spec.Provisioner == provisioner && v.Spec.Source.Key() == key && isPending(v) {
+	for _, v := range volumes {
+		if v.IsInTheMaking() {
 			requests = append(requests, named(v.Name)...)
 		}
 	}
@@ -136,27 +135,4 @@ var phaseChanges = predicate.Funcs{
 		after, also := e.ObjectNew.(*pavv1.PavVolume)
 		return ok && also && (before.Status.Phase != after.Status.Phase || before.Status.Step != after.Status.Step)
 	},
-}
-
-// podsOn maps a node that is gone to the volumes whose pods were on it, and to those that are created from what it had staged.
-func (r *Reconciler) podsOn(ctx context.Context, node client.Object) []ctrl.Request {
-	pods := &corev1.PodList{}
-	if err := r.Client.List(ctx, pods, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "cannot look pods up", observability.Node, node.GetName())
-		return nil
-	}
-	var requests []ctrl.Request
-	for i := range pods.Items {
-		if pod := &pods.Items[i]; pod.Spec.NodeName == node.GetName() {
-			requests = append(requests, ofPod(ctx, pod)...)
-		}
-	}
-	stages := &pavv1.PavStageList{}
-	if err := r.Client.List(ctx, stages, client.MatchingFields{reconcile.StagesByNode: node.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "cannot look PavStages up", observability.Node, node.GetName())
-	}
-	for i := range stages.Items {
-		requests = append(requests, r.fromSource(ctx, &stages.Items[i])...)
-	}
-	return requests
 }
