@@ -99,7 +99,7 @@ func (c *check) modes(spec map[string]any) {
 		c.created(spec)
 		return
 	}
-	for _, name := range []string{"volumeCreation", "volumeExpansion", "volumeModification", "volumeDeletion"} {
+	for _, name := range []string{"volumeCreation", "volumeDeletion"} {
 		if spec[name] != nil {
 			c.errorf("spec."+name, "may only be there if provisioningModes contains Dynamic: add Dynamic, or leave this out")
 		}

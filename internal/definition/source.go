@@ -16,6 +16,10 @@ func (c *check) sources(spec map[string]any) {
 	for _, twice := range repeated(kinds) {
 		c.errorf(twice.field, "is there twice")
 	}
+	if grows := (node{"spec", spec}).key("volumeStaging").key("growsVolumes"); kinds.isKnownList() && len(kinds.items()) > 0 && grows.value == nil {
+		c.warnf(grows.field, "is missing, though volumes can have data sources: a claim may request more than its source has; "+
+			"set it to true if staging pods grow a file system to the size of its device, or there is nothing to grow, as in a directory; else to false")
+	}
 	pod := creation.key("podTemplate")
 	switch {
 	case !kinds.isKnownList():

@@ -73,12 +73,26 @@ func (r VolumeRequest) checkLargest(ctx context.Context, v *pavv1.VolumeValidati
 	if v == nil {
 		return nil
 	}
-	vars, err := template.DynamicValidationVariables(template.Request{Claim: r.Claim, Class: r.Class, Attributes: r.Attributes})
+	vars, err := r.validationVariables(capacity)
 	if err != nil {
 		return &Error{err}
 	}
-	vars["requestedMinCapacity"] = capacity
 	return (&check{evaluate: r.evaluate, definition: v, vars: vars, who: ForClaim}).maxCapacity(ctx)
+}
+
+// validationVariables returns the context in which the volume would be validated if it had a capacity, in bytes.
+func (r VolumeRequest) validationVariables(capacity int64) (vars template.Variables, err error) {
+	if r.Class == nil { // the volume is static
+		if vars, err = template.StaticValidationVariables(r.Volume); err == nil {
+			vars["requestedMaxCapacity"] = capacity
+		}
+	} else {
+		vars, err = template.DynamicValidationVariables(template.Request{Claim: r.Claim, Class: r.Class, Attributes: r.Attributes})
+	}
+	if err == nil {
+		vars["requestedMinCapacity"] = capacity
+	}
+	return vars, err
 }
 
 // Outcome returns the capacity of the volume after its expansion, in bytes, from the definition and the result of the expansion

@@ -9,8 +9,11 @@ import (
 	"github.com/albertofaria/pav/internal/template"
 )
 
-// RecordedClass returns the recorded StorageClass of a volume.
+// RecordedClass returns the recorded StorageClass of a volume; nil if the volume is static.
 func RecordedClass(volume *pavv1.PavVolume) (map[string]any, error) {
+	if volume.Spec.Static {
+		return nil, nil
+	}
 	return recorded(volume, "spec.storageClass", volume.Spec.StorageClass)
 }
 

@@ -37,6 +37,9 @@ const (
 	// HeldPVsByDriver finds PersistentVolumes that PaV's finalizer keeps from being deleted, by spec.csi.driver.
 	HeldPVsByDriver = "pv.held"
 
+	// StaticPVsByDriver finds PersistentVolumes for which IsStaticInUse holds, by spec.csi.driver.
+	StaticPVsByDriver = "pv.static"
+
 	// UnlabelledPVsByDriver finds PersistentVolumes without the labels of a volume of PaV, by spec.csi.driver.
 	UnlabelledPVsByDriver = "pv.unlabelled"
 
@@ -158,6 +161,12 @@ var indexes = []index{
 	inBucket(&corev1.PersistentVolumeClaim{}, ClaimsByVolume, func(c *corev1.PersistentVolumeClaim) string { return c.Spec.VolumeName }),
 	of(&corev1.PersistentVolume{}, HeldPVsByDriver, func(pv *corev1.PersistentVolume) string {
 		if pv.Spec.CSI == nil || !IsHeld(pv) {
+			return ""
+		}
+		return pv.Spec.CSI.Driver
+	}),
+	of(&corev1.PersistentVolume{}, StaticPVsByDriver, func(pv *corev1.PersistentVolume) string {
+		if !IsStaticInUse(pv) {
 			return ""
 		}
 		return pv.Spec.CSI.Driver

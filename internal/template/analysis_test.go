@@ -222,6 +222,7 @@ func TestContext_IsWhatTemplatesGet(t *testing.T) {
 		"volumeValidation": {must(DynamicValidationVariables(Request{Claim: claim, Class: class, Node: node})), must(DynamicValidationVariables(Request{Claim: claim, Class: class})), must(StaticValidationVariables(volume))},
 		"volumeCreation":   {must(CreationVariables(Request{Claim: claim, Class: class, Node: node})), must(CreationVariables(Request{Claim: claim, Class: class}))},
 		"volumeDeletion":   {must(DeletionVariables(Request{Claim: claim, Class: class, Node: node}, claim, "h")), must(DeletionVariables(Request{Claim: claim, Class: class}, claim, ""))},
+		"volumeExpansion":  {must(ExpansionVariables(volume, claim, class, 2, []string{"n1"})), must(ExpansionVariables(volume, claim, nil, 2, nil))},
 		"volumeStaging":    {staging, static},
 		"volumeUnstaging":  {staging, static},
 		NodeExpansion:      {must(NodeExpansionVariables(volume, claim, claim, node, true, 2)), must(NodeExpansionVariables(volume, claim, nil, node, true, 2))},

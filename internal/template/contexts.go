@@ -164,9 +164,9 @@ func changeContext() []Variable {
 		{Name: "capacity", Type: "integer", Doc: "The capacity that the volume has, in bytes."},
 		{Name: "maxCapacity", Type: "integer", Doc: "The maximum capacity that the claim allows, in bytes, or none."},
 		{Name: "stagedOn", Type: "list of string", Trust: TrustAdministrator, Doc: "The names of the nodes that have the volume staged."},
-		{Name: "params", Type: "mapping of strings", Trust: TrustAdministrator, Doc: "The parameters of the StorageClass that the volume was made with."},
+		{Name: "params", Type: "mapping of strings", Trust: TrustAdministrator, Doc: "The parameters of the StorageClass that the volume was made with; for a volume that an administrator wrote, the volumeAttributes of the PersistentVolume."},
 		{Name: "handle", Type: "string", Trust: TrustAdministrator, Doc: "The volume's handle."},
-		{Name: "sc", Type: typeClass, Trust: TrustAdministrator, Doc: "The StorageClass that the volume was made with, as it was then."},
+		{Name: "sc", Type: typeClass, Optional: onlyDynamic, Trust: TrustAdministrator, Doc: "The StorageClass that the volume was made with, as it was then."},
 		{Name: "pvc", Type: typeClaim, Trust: TrustTenant, Doc: "The claim that is bound to the volume."},
 		{Name: "pv", Type: typeVolume, Trust: TrustAdministrator, Doc: "The PersistentVolume."},
 	}

@@ -136,7 +136,8 @@ func ModificationVariables(volume, claim, class map[string]any, attributes, old 
 	return vars, nil
 }
 
-// changeVariables returns what the contexts of changes of a volume that exists have in common.
+// changeVariables returns what the contexts of changes of a volume that exists have in common. Class is nil for a volume that an
+// administrator wrote.
 func changeVariables(volume, claim, class map[string]any, stagedOn []string) (Variables, error) {
 	capacity, err := requiredStorage("the persistent volume", volume, "spec", "capacity", "storage")
 	if err != nil {
@@ -146,18 +147,21 @@ func changeVariables(volume, claim, class map[string]any, stagedOn []string) (Va
 	if err != nil {
 		return nil, err
 	}
-	return Variables{
+	vars := Variables{
 		"volumeMode":  volumeMode(volume),
 		"accessModes": list(volume, "spec", "accessModes"),
 		"capacity":    capacity,
 		"maxCapacity": maxCapacity,
 		"stagedOn":    listOf(stagedOn),
-		"params":      mapping(class, "parameters"),
+		"params":      mapping(volume, "spec", "csi", "volumeAttributes"),
 		"handle":      text(volume, "spec", "csi", "volumeHandle"),
-		"sc":          class,
 		"pvc":         claim,
 		"pv":          volume,
-	}, nil
+	}
+	if class != nil {
+		vars["params"], vars["sc"] = mapping(class, "parameters"), class
+	}
+	return vars, nil
 }
 
 // SnapshotObjects are the objects that a snapshot is made from, as they were when it was requested. Each is nil if there is none.

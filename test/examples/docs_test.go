@@ -46,7 +46,7 @@ func TestFragments_OfTheDocumentation(t *testing.T) {
 kind: PavProvisioner
 metadata: {name: fragment}
 spec:
-  volumeStaging: {podTemplate: {spec: {containers: [{name: stage, image: "busybox:1.37.0", command: [mkdir, /pav/volume]}]}}}
+  volumeStaging: {growsVolumes: true, podTemplate: {spec: {containers: [{name: stage, image: "busybox:1.37.0", command: [mkdir, /pav/volume]}]}}}
 `+rests[i]+lines.ReplaceAllString(block[1], "  $1"))
 		}
 	}

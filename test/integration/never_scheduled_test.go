@@ -35,6 +35,12 @@ func volumeOf(claim *corev1.PersistentVolumeClaim) *pavv1.PavVolume {
 func podOf(t *testing.T, c *cluster, claim *corev1.PersistentVolumeClaim, kind string) (*corev1.Pod, *pavv1.PavVolume) {
 	t.Helper()
 	volume := volumeOf(claim)
+	return podOfVolume(t, c, volume, kind), volume
+}
+
+// podOfVolume waits for a pod of a volume, and returns it.
+func podOfVolume(t *testing.T, c *cluster, volume *pavv1.PavVolume, kind string) *corev1.Pod {
+	t.Helper()
 	exists(t, c, volume, "has a "+kind+" pod", func(v *pavv1.PavVolume) bool {
 		return v.Status.Pod != nil && v.Status.Pod.UID != "" && strings.HasPrefix(v.Status.Pod.Name, kind+"-")
 	})
@@ -42,7 +48,7 @@ func podOf(t *testing.T, c *cluster, claim *corev1.PersistentVolumeClaim, kind s
 	exists(t, c, pod, "is that pod", func(p *corev1.Pod) bool {
 		return p.UID == volume.Status.Pod.UID && p.Labels[pavv1.WorkflowLabel] == kind
 	})
-	return pod, volume
+	return pod
 }
 
 // podsMade returns how many pods an agent has created.

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -149,6 +150,29 @@ func TestNode_Expansion_WithoutAPod(t *testing.T) {
 	n.stage(t, v)
 	n.expand(t, v, clientOf(v, 1), 1<<40)
 	n.wantRuns(t, v, map[string]int{pavv1.WorkflowStaging: 1})
+	n.unstage(t, v)
+}
+
+// Where staging pods grow volumes, what the PersistentVolume had when a volume was staged needs no pod; what it gets later does.
+func TestNode_Expansion_OfAVolumeThatStagingGrows(t *testing.T) {
+	n := newNode(t, workers(t, nil), growsOnNodes, func(p *pavv1.PavProvisioner) { p.Spec.VolumeStaging.GrowsVolumes = true })
+	n.run(t)
+	v := n.volume(t, "served-and-grown-by-staging")
+	c := clientOf(v, 1)
+	n.stage(t, v)
+	n.expand(t, v, c, 1<<20)
+	n.wantRuns(t, v, map[string]int{pavv1.WorkflowStaging: 1})
+	n.expand(t, v, c, 2<<20)
+	n.wantRuns(t, v, map[string]int{pavv1.WorkflowStaging: 1, pavv1.WorkflowNodeExpansion: 1})
+	n.unstage(t, v)
+
+	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: v.Name}}
+	mustPatch(t, n.c, pv, func(pv *corev1.PersistentVolume) {
+		pv.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("4Mi")}
+	})
+	n.stage(t, v)
+	n.expand(t, v, c, 4<<20)
+	n.wantRuns(t, v, map[string]int{pavv1.WorkflowStaging: 2, pavv1.WorkflowNodeExpansion: 1, pavv1.WorkflowUnstaging: 1})
 	n.unstage(t, v)
 }
 

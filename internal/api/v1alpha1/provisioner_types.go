@@ -91,8 +91,6 @@ type Template = apiextensionsv1.JSON
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 // +kubebuilder:validation:XValidation:rule="!has(self.volumeCreation) || !has(self.provisioningModes) || 'Dynamic' in self.provisioningModes",fieldPath=".volumeCreation",message="may only be specified if provisioningModes contains Dynamic"
-// +kubebuilder:validation:XValidation:rule="!has(self.volumeExpansion) || !has(self.provisioningModes) || 'Dynamic' in self.provisioningModes",fieldPath=".volumeExpansion",message="may only be specified if provisioningModes contains Dynamic"
-// +kubebuilder:validation:XValidation:rule="!has(self.volumeModification) || !has(self.provisioningModes) || 'Dynamic' in self.provisioningModes",fieldPath=".volumeModification",message="may only be specified if provisioningModes contains Dynamic"
 // +kubebuilder:validation:XValidation:rule="!has(self.volumeDeletion) || !has(self.provisioningModes) || 'Dynamic' in self.provisioningModes",fieldPath=".volumeDeletion",message="may only be specified if provisioningModes contains Dynamic"
 type PavProvisionerSpec struct {
 	// provisioningModes are the modes that the provisioner supports: Dynamic, Static or both. Not templates. Required.
@@ -250,6 +248,12 @@ type VolumeStaging struct {
 	// +optional
 	// +kubebuilder:default=Restage
 	Recovery StagingRecovery `json:"recovery,omitempty"`
+
+	// growsVolumes is true if staging pods make all of the volume's capacity available, as by growing the file system to the
+	// size of its device, unless the volume is read-only. Then no pod of volumeExpansion.nodePodTemplate runs for a volume that
+	// is staged after it has grown, and a copy can be larger than its source. Not a template. By default, false.
+	// +optional
+	GrowsVolumes bool `json:"growsVolumes,omitempty"`
 }
 
 // StagingScope says which client pods share a staging pod.

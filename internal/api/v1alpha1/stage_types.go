@@ -238,6 +238,11 @@ type PavStageStatus struct {
 	// +optional
 	Capacity *resource.Quantity `json:"capacity,omitempty"`
 
+	// stagedCapacity is the capacity that the staging pod makes available: that of the PersistentVolume when the pod was
+	// recorded, if the definition has growsVolumes; else absent.
+	// +optional
+	StagedCapacity *resource.Quantity `json:"stagedCapacity,omitempty"`
+
 	// expansion is the last expansion of the volume on the node.
 	// +optional
 	Expansion *StageExpansion `json:"expansion,omitempty"`

@@ -136,6 +136,7 @@ type ClaimReference struct {
 
 // PavVolumeSpec is the request for a volume.
 //
+// +kubebuilder:validation:XValidation:rule="(has(self.static) && self.static) == (has(oldSelf.static) && oldSelf.static)",fieldPath=".static",message="is immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.source) == has(oldSelf.source)",fieldPath=".source",message="is immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.volumeAttributesClass) == has(oldSelf.volumeAttributesClass)",fieldPath=".volumeAttributesClass",message="is immutable"
 type PavVolumeSpec struct {
@@ -143,11 +144,18 @@ type PavVolumeSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable"
 	Provisioner string `json:"provisioner"`
 
-	// claimRef is the claim that the volume is provisioned for.
+	// static is true if an administrator wrote the PersistentVolume. The PavVolume then records only how the volume grows, is
+	// modified and is read: its storage is never deleted, and the PavVolume is deleted when the claim does not have the volume
+	// any more.
+	// +optional
+	Static bool `json:"static,omitempty"`
+
+	// claimRef is the claim that the volume is provisioned for or, if it is static, is bound to.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable"
 	ClaimRef ClaimReference `json:"claimRef"`
 
-	// storageClass is the claim's StorageClass as the API server returned it when provisioning began.
+	// storageClass is the claim's StorageClass as the API server returned it when provisioning began; empty if the volume is
+	// static: no class says how it was made.
 	// +kubebuilder:validation:Type=object
 	// +mapType=atomic
 	StorageClass apiextensionsv1.JSON `json:"storageClass"`
@@ -165,7 +173,7 @@ type PavVolumeSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable"
 	Source *DataSource `json:"source,omitempty"`
 
-	// claim is a copy of the claim, which is kept up to date until the claim is deleted.
+	// claim is a copy of the claim, which is kept up to date until the claim is deleted; empty if the volume is static.
 	// +kubebuilder:validation:Type=object
 	// +mapType=atomic
 	Claim apiextensionsv1.JSON `json:"claim"`
@@ -381,20 +389,4 @@ type VolumeDefinition struct {
 	// volumeCreation is its spec.volumeCreation.
 	// +optional
 	VolumeCreation *VolumeCreation `json:"volumeCreation,omitempty"`
-}
-
-// VolumePlan has the values of a definition for a volume.
-type VolumePlan struct {
-	// handle is the value of volumeCreation.handle; empty if the creation pod may choose the handle.
-	// +optional
-	Handle string `json:"handle,omitempty"`
-
-	// capacity is the value of volumeCreation.capacity; absent if the creation pod must write the capacity.
-	// +optional
-	Capacity *resource.Quantity `json:"capacity,omitempty"`
-
-	// accessibleTopology is the value of volumeCreation.accessibleTopology.
-	// +optional
-	// +listType=atomic
-	AccessibleTopology []TopologyLabels `json:"accessibleTopology,omitempty"`
 }

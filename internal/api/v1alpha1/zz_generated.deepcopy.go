@@ -517,6 +517,11 @@ func (in *PavStageStatus) DeepCopyInto(out *PavStageStatus) {
 		x := (*in).DeepCopy()
 		*out = &x
 	}
+	if in.StagedCapacity != nil {
+		in, out := &in.StagedCapacity, &out.StagedCapacity
+		x := (*in).DeepCopy()
+		*out = &x
+	}
 	if in.Expansion != nil {
 		in, out := &in.Expansion, &out.Expansion
 		*out = new(StageExpansion)

@@ -50,6 +50,11 @@ func WhileStaged(p *pavv1.PavProvisioner) pavv1.SnapshotWhileStaged {
 	return p.Spec.SnapshotCreation.WhileStaged
 }
 
+// NoRecord says that a volume that an administrator wrote cannot be read yet.
+func NoRecord(volume string) string {
+	return fmt.Sprintf("waiting until PaV has recorded PersistentVolume %q, which an administrator wrote: its events say what keeps PaV from it", volume)
+}
+
 // Holds reports whether the object is a recorded reader.
 func (r Reading) Holds() bool {
 	return slices.ContainsFunc(r.readers(), r.isSelf)

@@ -6,6 +6,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/reading"
 	"github.com/albertofaria/pav/internal/controller/rule"
+	"github.com/albertofaria/pav/internal/reconcile"
 )
 
 // refusal returns why no pod can create the snapshot, or nil.
@@ -39,6 +40,8 @@ func (o observation) whyRefused() (reason, message string) {
 	switch {
 	case o.pv == nil || o.pv.DeletionTimestamp != nil:
 		return "NoVolume", fmt.Sprintf("the PersistentVolume %q, of which the snapshot is to be made, does not exist any more", o.record.Spec.VolumeName)
+	case o.volume == nil && reconcile.IsStaticInUse(o.pv) && o.provisioner.Supports(pavv1.ProvisioningModeStatic):
+		return "NoVolume", reading.NoRecord(o.pv.Name)
 	case o.volume == nil && reading.WhileStaged(o.provisioner) == pavv1.SnapshotWait:
 		return "Unsupported", fmt.Sprintf("PersistentVolume %q was not provisioned by PaV, which cannot keep nodes from staging it; spec.snapshotCreation.whileStaged of PavProvisioner %q is Wait", o.record.Spec.VolumeName, name)
 	case o.volume != nil && o.volume.Status.Phase != pavv1.VolumeReady || o.volume != nil && o.volume.DeletionTimestamp != nil:

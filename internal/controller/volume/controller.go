@@ -253,6 +253,7 @@ func (r *Reconciler) unsettled(ctx context.Context, object client.Object) []ctrl
 			requests = append(requests, named(volumes.Items[i].Name)...)
 		}
 	}
+	requests = append(requests, r.staticOf(ctx, object)...)
 	return append(requests, r.orphansOf(ctx, object.GetName())...)
 }
 
@@ -323,6 +324,9 @@ func (r *Reconciler) gone(ctx context.Context, volume string) error {
 	if err := attempt.ReleaseOrphans(ctx, r.Live, r.Runner, &pavv1.PavVolume{}, volume, pods); err != nil {
 		return err
 	}
+	if err := r.settleStatic(ctx, volume); err != nil {
+		return err
+	}
 	return r.settleOrphan(ctx, volume)
 }
 
@@ -372,6 +376,9 @@ var acts = map[step]func(*Reconciler, context.Context, observation, decision) er
 	stepRelease:      (*Reconciler).release,
 	stepDropReaders:  (*Reconciler).dropReaders,
 	stepForget:       (*Reconciler).forget,
+
+	stepRecordStatic: (*Reconciler).recordStatic,
+	stepDropRecord:   (*Reconciler).dropRecord,
 }
 
 // act takes a step.

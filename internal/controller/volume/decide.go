@@ -134,6 +134,12 @@ const (
 	// stepDropReaders: remove readers from the record that do not exist any more.
 	stepDropReaders step = "DropReaders"
 
+	// stepRecordStatic: record what a volume is that an administrator wrote.
+	stepRecordStatic step = "RecordStatic"
+
+	// stepDropRecord: delete the record of such a volume, which the claim does not have any more.
+	stepDropRecord step = "DropRecord"
+
 	// stepForget: no storage is left, or none was ever created; delete the PavVolume.
 	stepForget step = "Forget"
 )
@@ -149,7 +155,7 @@ func begins(s step) bool {
 // afterAllPods reports whether a step is taken only after all other pods of the volume have ended: it creates a pod, records
 // one that is to be created, or deletes the record.
 func afterAllPods(s step) bool {
-	return s == stepBegin || s == stepCreate || s == stepRunPod || s == stepDelete || s == stepExpand || s == stepModify || s == stepForget
+	return s == stepBegin || s == stepCreate || s == stepRunPod || s == stepDelete || s == stepExpand || s == stepModify || s == stepForget || s == stepDropRecord
 }
 
 // needsWhole reports whether a step needs the PavVolume as the API server has it: templates see its copies of the
@@ -163,7 +169,11 @@ func decide(o observation) decision {
 	if len(o.formerReaders) > 0 {
 		return decision{Step: stepDropReaders, Rule: "a reader does not exist any more"}
 	}
-	d := decideRead(o, volumeTable.Decide(o))
+	table := volumeTable
+	if o.volume.Spec.Static {
+		table = staticTable
+	}
+	d := decideRead(o, table.Decide(o))
 	if (d.Step == stepDone || d.Step == stepWait) && len(o.oldWaits(d)) > 0 {
 		return decision{Step: stepDropReaders, Rule: "what waited for readers is not wanted any more", Condition: d.Condition, Reason: d.Reason}
 	}

@@ -101,7 +101,9 @@ func (r *Reconciler) gatherObjects(ctx context.Context, reader client.Reader, o 
 
 // lacksPV reports whether the PersistentVolume of a volume is gone although its storage is not deleted: someone has removed it
 // by force. A claim may still use it: the one that it was made for, or another one, to which a volume populator gave it.
-func (o observation) lacksPV() bool { return o.pv == nil && !o.pending() && !o.storageDeleted() }
+func (o observation) lacksPV() bool {
+	return o.pv == nil && !o.pending() && !o.storageDeleted() && !o.volume.Spec.Static
+}
 
 // gatherUsers looks for claims that use a volume without a PersistentVolume.
 func (r *Reconciler) gatherUsers(ctx context.Context, o *observation) error {

@@ -155,6 +155,8 @@ func (o observation) sourceGone() *decision {
 	switch volume := o.source.volume; {
 	case volume == nil && o.source.pv == nil:
 		return gone(" was deleted before the volume was created from it")
+	case volume == nil && o.provisioner != nil && keepsRecord(o.provisioner) && reconcile.IsStaticInUse(o.source.pv):
+		return new(rule.Waiting(pavv1.VolumeProvisioned, "SourceNotReady", reading.NoRecord(o.source.pv.Name), false))
 	case o.source.givenAway:
 		return gone(" had a PersistentVolume that is not the claim's any more")
 	case volume != nil && isBeingDeleted(volume):

@@ -65,6 +65,7 @@ func lostVolumes(f *Facts) (rows []Row) {
 	for i := range f.Volumes {
 		v := &f.Volumes[i]
 		switch {
+		case v.Spec.Static: // its record follows the PersistentVolume
 		case v.Status.Phase == pavv1.VolumeReady && f.PVs[v.Name] == nil:
 			lost = append(lost, v.Name)
 		case v.Status.Phase != pavv1.VolumeRetained && !f.Claims[v.Spec.ClaimRef.UID] && isStuck(f, v):
@@ -219,5 +220,5 @@ func stuckKind(f *Facts, kind string, all []deletion) Row {
 // isPaVs reports whether PaV created a PersistentVolume. Other provisioners have the same finalizer.
 func (f *Facts) isPaVs(pv *metav1.PartialObjectMetadata) bool {
 	return slices.ContainsFunc(f.Provisioners, func(p pavv1.PavProvisioner) bool { return p.Name == pv.Annotations[protocol.ProvisionedBy] }) ||
-		slices.ContainsFunc(f.Volumes, func(v pavv1.PavVolume) bool { return v.Name == pv.Name })
+		slices.ContainsFunc(f.Volumes, func(v pavv1.PavVolume) bool { return v.Name == pv.Name && !v.Spec.Static })
 }

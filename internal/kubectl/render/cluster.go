@@ -49,6 +49,9 @@ func (c *cluster) each(ctx context.Context, visit func(*existing, error) error) 
 	err := pages(ctx, c, "pavvolumes", newPavVolumes, func(records *pavv1.PavVolumeList) error {
 		for i := range records.Items {
 			record := &records.Items[i]
+			if record.Spec.Static {
+				continue // It is rendered from its PersistentVolume.
+			}
 			recorded[record.Name] = true
 			if record.Status.Step == pavv1.StepDeleted {
 				continue // Only objects are left.

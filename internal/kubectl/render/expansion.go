@@ -3,8 +3,12 @@ package render
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/podplan"
+	"github.com/albertofaria/pav/internal/podplan/topology"
 )
 
 // target returns the capacity that the volume is to grow to, in bytes, and whether that is twice what it has.
@@ -14,6 +18,30 @@ func (r *rendering) target() (target int64, doubled bool) {
 		return 2 * has, true
 	}
 	return target, false
+}
+
+// changeStatic renders what the controller agent does with a static volume that its claim has.
+func (r *rendering) changeStatic(ctx context.Context) {
+	if !r.provisioner.Supports(pavv1.ProvisioningModeStatic) {
+		return
+	}
+	pv := &corev1.PersistentVolume{}
+	if _, err := convert(r.volume, pv); err != nil {
+		r.fail(expansion, err)
+		return
+	}
+	r.ledger = &pavv1.PavVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: pv.Name, UID: uid("PavVolume", "", pv.Name)},
+		Spec:       pavv1.PavVolumeSpec{Provisioner: r.provisioner.Name, Static: true},
+		Status:     pavv1.PavVolumeStatus{Handle: text(r.volume, "spec", "csi", "volumeHandle")},
+	}
+	r.ledger.Status.AccessibleTopology, _ = topology.OfAffinity(pv.Spec.NodeAffinity)
+	request := podplan.VolumeRequest{
+		Provisioner: r.provisioner.UID, Generation: r.provisioner.Generation, Claim: r.claim, Volume: r.volume,
+		Templates: r.templates, GetPVC: r.getPVC, Allowed: r.provisioner.Spec.AllowedClaimNamespaces,
+	}
+	r.expand(ctx, request)
+	r.modify(ctx, request)
 }
 
 // expand renders the expansion of the volume to what the claim requests or, if it has that, to twice its capacity.

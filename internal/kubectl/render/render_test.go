@@ -53,6 +53,7 @@ func TestRender_Golden(t *testing.T) {
 		"hello-world":                {example + "provisioner.yaml", example + "usage.yaml", "--node", "worker"},
 		"hello-world-made-up":        {example + "provisioner.yaml"},
 		"hello-world-static":         {example + "provisioner.yaml", "--pv", "testdata/static.yaml", "--read-only"},
+		"static-grows":               {"testdata/grows.yaml", "--phase", "expansion"},
 		"all-phases":                 {"testdata/all.yaml", "--pvc", "testdata/claims.yaml", "--sc", "testdata/class.yaml", "--node", "testdata/node.yaml"},
 		"all-phases-fail":            {"testdata/all.yaml"},
 		"snapshots":                  {"testdata/snapshots.yaml", "--phase", "snapshot-creation,snapshot-deletion"},

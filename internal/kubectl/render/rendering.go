@@ -101,6 +101,7 @@ func (o *options) render(ctx context.Context, p *pavv1.PavProvisioner, c *object
 	if r.static {
 		r.bind(r.volume)
 		r.validateStatic(ctx)
+		r.changeStatic(ctx)
 	} else {
 		r.dynamic(ctx)
 	}

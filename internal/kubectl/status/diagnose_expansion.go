@@ -11,6 +11,14 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
+// whyUnrecorded says why a volume with a PersistentVolume has no PavVolume.
+func whyUnrecorded(f *Facts) string {
+	if p := f.Provisioner; p != nil && !p.Supports(pavv1.ProvisioningModeStatic) {
+		return fmt.Sprintf("spec.provisioningModes of PavProvisioner %q has no Static", p.Name)
+	}
+	return "the events of the PersistentVolume say why"
+}
+
 // diagnoseExpansion returns the finding about a claim that asks for more than its volume has, which the text says.
 func diagnoseExpansion(f *Facts, text string) Finding {
 	unsupported := Finding{Code: "ExpansionUnsupported", State: Failing, Next: []Step{{Text: "create a larger claim, and copy the data"}}}
@@ -18,7 +26,7 @@ func diagnoseExpansion(f *Facts, text string) Finding {
 	case f.Volume == nil && f.hides(hiddenVolumes):
 		return Finding{Code: "Expanding", State: Working, Summary: text}
 	case f.Volume == nil:
-		unsupported.Summary = text + ": volumes that PaV has not made cannot be expanded"
+		unsupported.Summary = text + ": PaV has no record of the volume, so that it cannot be expanded: " + whyUnrecorded(f)
 		return unsupported
 	case f.Provisioner != nil && f.Provisioner.Spec.VolumeExpansion == nil:
 		unsupported.Summary = fmt.Sprintf("%s: PavProvisioner %q has no spec.volumeExpansion, so that its volumes cannot grow", text, f.Provisioner.Name)

@@ -37,7 +37,7 @@ func diagnoseModification(f *Facts, text string) Finding {
 	found := Finding{Code: "Modifying", State: Working, Summary: text + ", and its volume is about to be modified"}
 	if f.Volume == nil {
 		if !f.hides(hiddenVolumes) {
-			found = Finding{Code: "ModificationUnsupported", State: Failing, Summary: text + ": volumes that PaV has not made cannot be modified"}
+			found = Finding{Code: "ModificationUnsupported", State: Failing, Summary: text + ": PaV has no record of the volume, so that it cannot be modified: " + whyUnrecorded(f)}
 		}
 		return found
 	}

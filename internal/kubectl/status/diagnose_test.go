@@ -117,7 +117,7 @@ func TestDiagnose(t *testing.T) {
 			want:  w{"ExpansionUnsupported", Failing, "asks for 20Mi, and its volume has 16Mi: PavProvisioner", "kubectl edit pavprovisioner demo", ""}},
 		"the claim of a static volume was made larger": {
 			facts: bound().with(wantsMore).with(func(f *Facts) { f.Volume = nil }),
-			want:  w{"ExpansionUnsupported", Failing, "volumes that PaV has not made cannot be expanded", "create a larger claim", ""}},
+			want:  w{"ExpansionUnsupported", Failing, "PaV has no record of the volume, so that it cannot be expanded", "create a larger claim", ""}},
 		"the expansion has not begun": {
 			facts: bound().with(wantsMore).with(expands),
 			want:  w{"Expanding", Working, "asks for 20Mi, and its volume has 16Mi, and is about to be expanded", "", ""}},

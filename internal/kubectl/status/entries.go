@@ -117,8 +117,10 @@ func volumeEntries(f *Facts) []Entry {
 	var all []Entry
 	if v := f.Volume; v != nil {
 		const object = "volume"
-		all = append(all, Entry{Time: v.CreationTimestamp, Object: object, What: "provisioning began, by " + v.Spec.Provisioner, rank: rankVolume})
-		if c := meta.FindStatusCondition(v.Status.Conditions, pavv1.VolumeProvisioned); c != nil && c.Status == metav1.ConditionTrue {
+		if !v.Spec.Static {
+			all = append(all, Entry{Time: v.CreationTimestamp, Object: object, What: "provisioning began, by " + v.Spec.Provisioner, rank: rankVolume})
+		}
+		if c := meta.FindStatusCondition(v.Status.Conditions, pavv1.VolumeProvisioned); c != nil && c.Status == metav1.ConditionTrue && !v.Spec.Static {
 			all = append(all, Entry{Time: c.LastTransitionTime, Object: object, What: "provisioned", State: Healthy,
 				Duration: took(v.CreationTimestamp.Time, c.LastTransitionTime.Time), Of: "in all", rank: rankPV + 1})
 		}

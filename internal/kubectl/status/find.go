@@ -33,7 +33,7 @@ func FormerVolume(ctx context.Context, reader client.Reader, claim Ref) (*pavv1.
 		}
 		for i := range list.Items {
 			v := &list.Items[i]
-			if v.Spec.ClaimRef.Namespace != claim.Namespace || v.Spec.ClaimRef.Name != claim.Name {
+			if v.Spec.Static || v.Spec.ClaimRef.Namespace != claim.Namespace || v.Spec.ClaimRef.Name != claim.Name {
 				continue
 			}
 			if found == nil || found.CreationTimestamp.Before(&v.CreationTimestamp) {

@@ -23,7 +23,7 @@ type VolumeRow struct {
 	// Dynamic means that PaV created the volume; an administrator wrote the others.
 	Dynamic bool `json:"dynamic"`
 
-	// Phase and Step are those of the PavVolume; empty for a volume that an administrator wrote.
+	// Phase and Step are those of the PavVolume; a volume that an administrator wrote has no phase.
 	Phase pavv1.VolumePhase `json:"phase,omitempty"`
 	Step  pavv1.VolumeStep  `json:"step,omitempty"`
 
@@ -101,12 +101,15 @@ func (v *VolumeRow) bind(pv *corev1.PersistentVolume) {
 
 func rowOfVolume(v *pavv1.PavVolume) VolumeRow {
 	ref, status := &v.Spec.ClaimRef, &v.Status
-	row := VolumeRow{Namespace: ref.Namespace, Claim: ref.Name, PV: v.Name, Provisioner: v.Spec.Provisioner, Dynamic: true,
+	row := VolumeRow{Namespace: ref.Namespace, Claim: ref.Name, PV: v.Name, Provisioner: v.Spec.Provisioner, Dynamic: !v.Spec.Static,
 		Phase: status.Phase, Step: status.Step, Created: v.CreationTimestamp}
 	if status.Capacity != nil {
 		row.Capacity = status.Capacity.String()
 	}
-	if row.Phase == "" {
+	switch {
+	case v.Spec.Static:
+		row.Phase = ""
+	case row.Phase == "":
 		row.Phase = pavv1.VolumePending
 	}
 	switch {

@@ -58,6 +58,8 @@ func dash(text string) string {
 
 func phaseCell(style cli.Style, v *VolumeRow) string {
 	switch {
+	case !v.Dynamic && v.Failures > 0:
+		return style.Bad("Static")
 	case !v.Dynamic:
 		return "Static"
 	case v.Failures > 0:

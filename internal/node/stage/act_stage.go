@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -113,7 +114,7 @@ func (t *task) replace(ctx context.Context) error {
 // runStaging records the staging pod, then creates it.
 func (t *task) runStaging(ctx context.Context) error {
 	first := t.stage.Status.StagingPod == nil
-	pod, err := t.buildStaging(ctx)
+	pod, grown, err := t.buildStaging(ctx)
 	if err == nil {
 		err = t.runner.CheckNamespace(ctx, pod.Namespace)
 	}
@@ -135,6 +136,9 @@ func (t *task) runStaging(ctx context.Context) error {
 		t.noteBoot(status)
 		t.handleRetry(status)
 		status.StagingPod = &pavv1.PodReference{Namespace: pod.Namespace, Name: pod.Name, Judged: judged && (first || status.StagingPod.Judged)}
+		if first || grown == nil { // an earlier definition may have made the pod that is recorded
+			status.StagedCapacity = grown
+		}
 		t.setReady(t.stage, metav1.ConditionFalse, "Staging", fmt.Sprintf("pod %s/%s is staging the volume", pod.Namespace, pod.Name))
 	}); err != nil {
 		return err
@@ -156,23 +160,31 @@ func (t *task) makeDirectory(ctx context.Context, first bool) error {
 	return t.dirs.Prepare(ctx, t.stage.Name)
 }
 
-func (t *task) buildStaging(ctx context.Context) (*corev1.Pod, error) {
+// buildStaging returns the staging pod, and the capacity that it makes available if the definition says so.
+func (t *task) buildStaging(ctx context.Context) (*corev1.Pod, *resource.Quantity, error) {
 	provisioner, err := t.liveProvisioner(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	objects, bound, err := t.objects(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	// The PavStage exists by now, and protects the volume from here on; the deletion of the volume may have begun
 	// before that. A volume that is being restaged was protected all the time.
 	if !bound && !t.stage.Status.Restaging {
-		return nil, refused("persistent volume %q and claim %s/%s are no longer bound to each other",
+		return nil, nil, refused("persistent volume %q and claim %s/%s are no longer bound to each other",
 			t.stage.Spec.VolumeName, t.stage.Spec.ClaimRef.Namespace, t.stage.Spec.ClaimRef.Name)
 	}
 	pod, err := t.definition(provisioner, objects.Volume).Staging(ctx, t.stage, objects)
-	return pod, refusal(err)
+	if err != nil || !provisioner.Spec.VolumeStaging.GrowsVolumes || t.stage.Spec.ReadOnly {
+		return pod, nil, refusal(err)
+	}
+	grown, err := resource.ParseQuantity(podplan.TextAt(objects.Volume, "spec", "capacity", "storage"))
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading the capacity of persistent volume %q: %w", t.stage.Spec.VolumeName, err)
+	}
+	return pod, &grown, nil
 }
 
 // refusal turns an error about a definition into an ErrRefused.

@@ -95,17 +95,17 @@ func (t *task) provisionedClaim(ctx context.Context, volume map[string]any) (map
 	return object(*claim)
 }
 
-// recordOf returns the PavVolume of a volume; nil if the volume was not provisioned for a claim, or the PavVolume is
-// gone.
+// recordOf returns the PavVolume of a volume; nil if there is none, or it is that of another volume. A static volume has one if it can
+// change, or be read.
 func (t *task) recordOf(ctx context.Context, volume *corev1.PersistentVolume) (*pavv1.PavVolume, error) {
-	if !isDynamic(volume, t.Driver) {
-		return nil, nil
-	}
 	record := &pavv1.PavVolume{}
 	if err := t.client.Get(ctx, client.ObjectKey{Name: volume.Name}, record); apierrors.IsNotFound(err) {
 		return nil, nil
 	} else if err != nil {
 		return nil, fmt.Errorf("getting PavVolume %q: %w", volume.Name, err)
+	}
+	if record.Spec.Static == isDynamic(volume, t.Driver) || record.Spec.Provisioner != t.Driver {
+		return nil, nil
 	}
 	return record, nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -73,7 +74,9 @@ func (t *task) observeLedger(o *observation) {
 	o.stagingIntended = status.StagingPod != nil
 	o.unstagingIntended = status.UnstagingPod != nil
 	o.expansionIntended = status.ExpansionPod() != nil
-	o.expanded = status.Capacity != nil && status.Capacity.Value() >= t.newCapacity
+	for _, has := range []*resource.Quantity{status.Capacity, status.StagedCapacity} {
+		o.expanded = o.expanded || has != nil && has.Value() >= t.newCapacity
+	}
 }
 
 // IsThisBoot reports whether the status was written since the node last started.

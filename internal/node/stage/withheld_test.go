@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -58,12 +59,15 @@ func TestWithheldTo(t *testing.T) {
 }
 
 // withheldStage adds a volume that the controller agent withholds to the API server, and a PavStage that was just written.
-func (n *testNode) withheldStage(t *testing.T, v Volume, spec pavv1.PavProvisionerSpec, status pavv1.PavVolumeStatus) *pavv1.PavStage {
+func (n *testNode) withheldStage(t *testing.T, v Volume, spec pavv1.PavProvisionerSpec, status pavv1.PavVolumeStatus, changes ...func(*pavv1.PavVolume, *corev1.PersistentVolume)) *pavv1.PavStage {
 	t.Helper()
 	api := n.withVolumes(v, "pv")
 	api.provisioner = &pavv1.PavProvisioner{Spec: spec}
-	api.record = &pavv1.PavVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv", UID: "record"}, Status: status}
+	api.record = &pavv1.PavVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv", UID: "record"}, Spec: pavv1.PavVolumeSpec{Provisioner: v.Driver}, Status: status}
 	api.volumes["pv"].Annotations = map[string]string{provisionedBy: v.Driver}
+	for _, change := range changes {
+		change(api.record, api.volumes["pv"])
+	}
 	shared, _ := n.stager.names(v)
 	stage := n.ledger(t, v, shared)
 	raw, err := json.Marshal(api.volumes["pv"])
@@ -72,6 +76,24 @@ func (n *testNode) withheldStage(t *testing.T, v Volume, spec pavv1.PavProvision
 	stage.Status.Phase, stage.Status.StagingPod = "", nil
 	delete(n.API.Pods, "stage-1")
 	return stage
+}
+
+// A volume that an administrator wrote is withheld by its record, too; not by that of another kind of volume of its name.
+func TestObserveWithheld_OfAStaticVolume(t *testing.T) {
+	v := Volume{Driver: "driver", Handle: "handle"}
+	for recorded, want := range map[bool]bool{true: true, false: false} {
+		n := newNode(t)
+		stage := n.withheldStage(t, v, pavv1.PavProvisionerSpec{VolumeExpansion: &pavv1.VolumeExpansion{}}, growing(true), func(record *pavv1.PavVolume, pv *corev1.PersistentVolume) {
+			record.Spec.Static, pv.Annotations = recorded, nil
+		})
+		task := n.stager.newTask(Subject{Volume: v}, "")
+		task.stage = stage
+		o := observation{}
+		must(t, task.observeWithheld(t.Context(), &o))
+		if o.withheld != want {
+			t.Errorf("a record with static %t: got %t, want %t", recorded, o.withheld, want)
+		}
+	}
 }
 
 // The volume is looked at again once the PavStage is written: the controller agent may have withheld it meanwhile.

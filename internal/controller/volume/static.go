@@ -1,0 +1,163 @@
+package volume
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/observability"
+	"github.com/albertofaria/pav/internal/podplan"
+	"github.com/albertofaria/pav/internal/podplan/topology"
+	"github.com/albertofaria/pav/internal/protocol"
+	"github.com/albertofaria/pav/internal/reconcile"
+)
+
+// staticTable is for the record of a volume that an administrator wrote. It has no step that deletes storage or writes more to the
+// PersistentVolume than its capacity and attributes: both belong to the administrator.
+var staticTable = table{
+	{Name: "it is not recorded what the static volume is", When: observation.lacksStatic, Then: to(stepRecordStatic)},
+	{Name: "the UID of the pod of the static volume is not recorded", When: func(o observation) bool { return o.attempt().IsUnrecorded() }, Then: to(stepRecordPod)},
+	{Name: "the error text of a failed pod of the static volume is not recorded", When: func(o observation) bool { return o.lateFailure() != nil }, Then: to(stepRecordLateMessage)},
+	{Name: "a pod that changes the static volume is recorded", When: observation.changing, Then: changePodTable.Decide},
+	{Name: "the claim does not have the static volume any more, and a pod reads it", When: func(o observation) bool { return !o.hasStatic() && len(o.readers) > 0 }, Then: to(stepDone)},
+	{Name: "the claim does not have the static volume any more", When: func(o observation) bool { return !o.hasStatic() }, Then: to(stepDropRecord)},
+	{Name: "the static volume is in use", When: always, Then: decideUse},
+}
+
+// hasStatic reports whether the claim of the record has the static volume.
+func (o observation) hasStatic() bool {
+	pv := o.ownPV()
+	return pv != nil && reconcile.IsStatic(pv) && pv.Status.Phase == corev1.VolumeBound && pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == o.volume.Spec.ClaimRef.UID
+}
+
+// lacksStatic reports whether the record of a static volume in use does not say what the volume is: it is new, or was restored from a
+// backup, or the administrator has made the PersistentVolume larger.
+func (o observation) lacksStatic() bool {
+	status := &o.volume.Status
+	if !o.hasStatic() {
+		return false
+	}
+	if o.pending() || status.RecordUID != o.volume.UID || status.Capacity == nil {
+		return true
+	}
+	return !o.changing() && status.Capacity.Cmp(o.pv.Spec.Capacity[corev1.ResourceStorage]) < 0
+}
+
+// recordStatic records what a static volume is, from the PersistentVolume that the API server has.
+func (r *Reconciler) recordStatic(ctx context.Context, o observation, d decision) error {
+	live, err := r.confirmed(ctx, o, d)
+	if err != nil {
+		return err
+	}
+	pv := live.pv
+	within, known := topology.OfAffinity(pv.Spec.NodeAffinity)
+	if !known {
+		return r.reportPlace(pv)
+	}
+	return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
+		if status.RecordUID != o.volume.UID { // nothing is known of pods of another record
+			*status = pavv1.PavVolumeStatus{Pods: status.Pods}
+		}
+		capacity := pv.Spec.Capacity[corev1.ResourceStorage]
+		status.Phase, status.RecordUID, status.Handle = pavv1.VolumeReady, o.volume.UID, pv.Spec.CSI.VolumeHandle
+		status.Capacity, status.AccessibleTopology = &capacity, within
+		if class := pv.Spec.VolumeAttributesClassName; class != nil && *class != "" && status.Attributes == nil {
+			status.Attributes = &pavv1.VolumeAttributes{Class: *class} // its parameters are not known
+		}
+		meta.SetStatusCondition(&status.Conditions, metav1.Condition{Type: pavv1.VolumeProvisioned, Status: metav1.ConditionTrue,
+			Reason: "Static", Message: "an administrator wrote the PersistentVolume", ObservedGeneration: o.volume.Generation})
+	})
+}
+
+// dropRecord deletes the record of a static volume that the claim does not have any more. The storage is the administrator's.
+func (r *Reconciler) dropRecord(ctx context.Context, o observation, d decision) error {
+	if err := r.confirm(ctx, o, d); err != nil {
+		return err
+	}
+	if o.deleting() {
+		return nil
+	}
+	if err := r.Client.Delete(ctx, o.volume, exactly(o.volume)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting PavVolume %q: %w", o.volume.Name, err)
+	}
+	return nil
+}
+
+// keepsRecord reports whether volumes that administrators write get a record: something may change them, or read them.
+func keepsRecord(p *pavv1.PavProvisioner) bool {
+	spec := &p.Spec
+	return p.IsAccepted() && p.DeletionTimestamp == nil && p.Supports(pavv1.ProvisioningModeStatic) &&
+		(spec.VolumeExpansion != nil || spec.VolumeModification != nil || spec.SnapshotCreation != nil || podplan.CanCreateFrom(spec.VolumeCreation, pavv1.DataSourceClaim))
+}
+
+// settleStatic writes the record of a static volume that has none, if it needs one.
+func (r *Reconciler) settleStatic(ctx context.Context, name string) error {
+	if pv, err := r.unrecorded(ctx, r.Client, name); err != nil || pv == nil {
+		return err
+	}
+	pv, err := r.unrecorded(ctx, r.Live, name)
+	if err != nil || pv == nil {
+		return err
+	}
+	if _, known := topology.OfAffinity(pv.Spec.NodeAffinity); !known {
+		return r.reportPlace(pv)
+	}
+	nothing := apiextensionsv1.JSON{Raw: []byte("{}")}
+	volume := &pavv1.PavVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{pavv1.ProvisionerLabel: pv.Spec.CSI.Driver}},
+		Spec: pavv1.PavVolumeSpec{
+			Provisioner: pv.Spec.CSI.Driver, Static: true, ReclaimPolicy: corev1.PersistentVolumeReclaimRetain, StorageClass: nothing, Claim: nothing,
+			ClaimRef: pavv1.ClaimReference{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name, UID: pv.Spec.ClaimRef.UID},
+		},
+	}
+	if err := r.Client.Create(ctx, volume); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("writing PavVolume %q: %w", name, err)
+	}
+	return nil
+}
+
+// unrecorded returns the PersistentVolume of a name if it is a static volume that gets a record, or nil.
+func (r *Reconciler) unrecorded(ctx context.Context, reader client.Reader, name string) (*corev1.PersistentVolume, error) {
+	pv, err := reconcile.Optional(ctx, reader, types.NamespacedName{Name: name}, &corev1.PersistentVolume{})
+	if err != nil || pv == nil || !reconcile.IsStaticInUse(pv) {
+		return nil, err
+	}
+	provisioner, err := reconcile.Optional(ctx, reader, types.NamespacedName{Name: pv.Spec.CSI.Driver}, &pavv1.PavProvisioner{})
+	if err != nil || provisioner == nil || !keepsRecord(provisioner) {
+		return nil, err
+	}
+	return pv, nil
+}
+
+// reportPlace records an event on a static PersistentVolume of which PaV cannot tell from which nodes it can be used: pods that change
+// or read it could run elsewhere.
+func (r *Reconciler) reportPlace(pv *corev1.PersistentVolume) error {
+	const message = "spec.nodeAffinity: only matchExpressions with the operator In are supported for volumes that are to grow, be modified, be cloned or have snapshots: none of this is done"
+	return r.tellOfOrphan(pv, message, func() { r.Events.Event(pv, corev1.EventTypeWarning, protocol.VolumeExpansionUnsupported, message) })
+}
+
+// staticOf returns requests for the static volumes of a provisioner: its definition may have changed, so that they get records now.
+func (r *Reconciler) staticOf(ctx context.Context, object client.Object) []ctrl.Request {
+	if p, ok := object.(*pavv1.PavProvisioner); !ok || !keepsRecord(p) {
+		return nil
+	}
+	pvs := &corev1.PersistentVolumeList{}
+	if err := r.Client.List(ctx, pvs, client.MatchingFields{reconcile.StaticPVsByDriver: object.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "cannot look PersistentVolumes up", observability.Provisioner, object.GetName())
+		return nil
+	}
+	var requests []ctrl.Request
+	for i := range pvs.Items {
+		requests = append(requests, named(pvs.Items[i].Name)...)
+	}
+	return requests
+}
