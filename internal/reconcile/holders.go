@@ -31,6 +31,8 @@ func storageOfPV(pv *corev1.PersistentVolume) string {
 func storagesOfVolume(v *pavv1.PavVolume) []string {
 	handle := v.Name
 	switch {
+	case v.Spec.Static && v.Status.Handle == "":
+		return nil
 	case v.Status.Handle != "":
 		handle = v.Status.Handle
 	case v.Status.Plan != nil && v.Status.Plan.Handle != "":

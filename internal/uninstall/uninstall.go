@@ -89,7 +89,7 @@ func remaining(ctx context.Context, c client.Client) ([]string, error) {
 			return nil, fmt.Errorf("looking for objects of PaV: %w", err)
 		}
 	}
-	volumes.Items = slices.DeleteFunc(volumes.Items, func(v pavv1.PavVolume) bool { return v.Status.Phase == pavv1.VolumeRetained || v.Spec.Static })
+	volumes.Items = slices.DeleteFunc(volumes.Items, func(v pavv1.PavVolume) bool { return v.Status.Phase == pavv1.VolumeRetained })
 	snapshots.Items = slices.DeleteFunc(snapshots.Items, func(s pavv1.PavSnapshot) bool { return s.Status.Phase == pavv1.SnapshotRetained })
 	// Records of failed attempts protect nothing.
 	stages.Items = slices.DeleteFunc(stages.Items, func(s pavv1.PavStage) bool { return !slices.Contains(s.Finalizers, pavv1.StageFinalizer) })

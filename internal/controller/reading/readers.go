@@ -14,8 +14,11 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// KindVolume is the kind of PavVolumes as readers.
-const KindVolume = "PavVolume"
+// The kinds of readers.
+const (
+	KindVolume   = "PavVolume"
+	KindSnapshot = "PavSnapshot"
+)
 
 // Readers records who reads volumes and snapshots.
 type Readers struct {

@@ -82,7 +82,9 @@ func (r *Reconciler) gatherObjects(ctx context.Context, reader client.Reader, o 
 	if o.volume, err = reconcile.Optional(ctx, reader, client.ObjectKey{Name: spec.VolumeName}, &pavv1.PavVolume{}); err != nil {
 		return err
 	}
+	o.nameTaken = false
 	if o.volume != nil && (o.volume.Spec.Provisioner != spec.Provisioner || o.volume.Status.Handle != spec.VolumeHandle) {
+		o.nameTaken = o.volume.Status.Handle != ""
 		o.volume = nil
 	}
 	return nil

@@ -14,7 +14,7 @@ import (
 )
 
 // kind is the kind of the records, as owner of pods and as reader of volumes.
-const kind = "PavSnapshot"
+const kind = reading.KindSnapshot
 
 // observation has everything that the decision about a snapshot depends on.
 type observation struct {
@@ -32,10 +32,11 @@ type observation struct {
 	// snapshotGone says that the VolumeSnapshot does not exist any more, or is being deleted.
 	snapshotGone bool
 
-	// pv is the PersistentVolume of the volume; nil if it does not exist any more. volume is the PavVolume; nil if the volume was not
-	// provisioned dynamically, or is gone.
-	pv     *corev1.PersistentVolume
-	volume *pavv1.PavVolume
+	// pv is the PersistentVolume of the volume; nil if it does not exist any more. volume is the PavVolume; nil if there is none.
+	// nameTaken says that the PavVolume of the name is that of another volume.
+	pv        *corev1.PersistentVolume
+	volume    *pavv1.PavVolume
+	nameTaken bool
 
 	// stages are the PavStages of the volume.
 	stages []pavv1.PavStage

@@ -40,7 +40,7 @@ func (o observation) whyRefused() (reason, message string) {
 	switch {
 	case o.pv == nil || o.pv.DeletionTimestamp != nil:
 		return "NoVolume", fmt.Sprintf("the PersistentVolume %q, of which the snapshot is to be made, does not exist any more", o.record.Spec.VolumeName)
-	case o.volume == nil && reconcile.IsStaticInUse(o.pv) && o.provisioner.Supports(pavv1.ProvisioningModeStatic):
+	case o.volume == nil && !o.nameTaken && reconcile.IsStaticInUse(o.pv) && o.provisioner.Supports(pavv1.ProvisioningModeStatic):
 		return "NoVolume", reading.NoRecord(o.pv.Name)
 	case o.volume == nil && reading.WhileStaged(o.provisioner) == pavv1.SnapshotWait:
 		return "Unsupported", fmt.Sprintf("PersistentVolume %q was not provisioned by PaV, which cannot keep nodes from staging it; spec.snapshotCreation.whileStaged of PavProvisioner %q is Wait", o.record.Spec.VolumeName, name)

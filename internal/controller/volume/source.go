@@ -30,6 +30,9 @@ type source struct {
 	pv        *corev1.PersistentVolume
 	givenAway bool
 
+	// nameTaken says that the PavVolume of the name is that of another volume.
+	nameTaken bool
+
 	// stages are the PavStages of the volume, and nodes says for each of their nodes whether it exists.
 	stages []pavv1.PavStage
 	nodes  map[string]bool
@@ -68,6 +71,7 @@ func (s *source) gatherVolume(ctx context.Context, reader client.Reader, provisi
 		return err
 	}
 	if s.volume != nil && (s.volume.Spec.Provisioner != provisioner || s.volume.Status.Handle != of.Handle) {
+		s.nameTaken = s.volume.Status.Handle != ""
 		s.volume = nil
 	}
 	if s.pv, err = reconcile.Optional(ctx, reader, client.ObjectKey{Name: of.VolumeName}, &corev1.PersistentVolume{}); err != nil {
@@ -155,7 +159,7 @@ func (o observation) sourceGone() *decision {
 	switch volume := o.source.volume; {
 	case volume == nil && o.source.pv == nil:
 		return gone(" was deleted before the volume was created from it")
-	case volume == nil && o.provisioner != nil && keepsRecord(o.provisioner) && reconcile.IsStaticInUse(o.source.pv):
+	case volume == nil && !o.source.nameTaken && o.provisioner != nil && keepsRecord(o.provisioner) && reconcile.IsStaticInUse(o.source.pv):
 		return new(rule.Waiting(pavv1.VolumeProvisioned, "SourceNotReady", reading.NoRecord(o.source.pv.Name), false))
 	case o.source.givenAway:
 		return gone(" had a PersistentVolume that is not the claim's any more")

@@ -3,6 +3,7 @@ package volume
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -12,31 +13,61 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/reading"
+	"github.com/albertofaria/pav/internal/controller/rule"
 	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/podplan/topology"
 	"github.com/albertofaria/pav/internal/protocol"
 	"github.com/albertofaria/pav/internal/reconcile"
+	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // staticTable is for the record of a volume that an administrator wrote. It has no step that deletes storage or writes more to the
 // PersistentVolume than its capacity and attributes: both belong to the administrator.
 var staticTable = table{
-	{Name: "it is not recorded what the static volume is", When: observation.lacksStatic, Then: to(stepRecordStatic)},
+	{Name: "it is not recorded what the static volume is", When: func(o observation) bool { return o.lacksStatic() && !o.deleting() }, Then: to(stepRecordStatic)},
 	{Name: "the UID of the pod of the static volume is not recorded", When: func(o observation) bool { return o.attempt().IsUnrecorded() }, Then: to(stepRecordPod)},
 	{Name: "the error text of a failed pod of the static volume is not recorded", When: func(o observation) bool { return o.lateFailure() != nil }, Then: to(stepRecordLateMessage)},
 	{Name: "a pod that changes the static volume is recorded", When: observation.changing, Then: changePodTable.Decide},
-	{Name: "the claim does not have the static volume any more, and a pod reads it", When: func(o observation) bool { return !o.hasStatic() && len(o.readers) > 0 }, Then: to(stepDone)},
-	{Name: "the claim does not have the static volume any more", When: func(o observation) bool { return !o.hasStatic() }, Then: to(stepDropRecord)},
-	{Name: "the static volume is in use", When: always, Then: decideUse},
+	{Name: "a pod reads the static volume whose record is not needed", When: func(o observation) bool { return o.isUnneeded() && len(o.readers) > 0 }, Then: to(stepDone)},
+	// A later claim must not be told less than the storage has.
+	{Name: "the static volume grew while its claim went", When: func(o observation) bool { return o.isUnneeded() && o.outgrewPV() }, Then: to(stepUpdatePV)},
+	{Name: "the record of the static volume is not needed", When: observation.isUnneeded, Then: to(stepDropRecord)},
+	{Name: "the static volume is in use", When: always, Then: decideStaticUse},
 }
 
 // hasStatic reports whether the claim of the record has the static volume.
 func (o observation) hasStatic() bool {
 	pv := o.ownPV()
 	return pv != nil && reconcile.IsStatic(pv) && pv.Status.Phase == corev1.VolumeBound && pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == o.volume.Spec.ClaimRef.UID
+}
+
+// isUnneeded reports whether the record of a static volume is to be deleted: its claim does not have the volume any more, its
+// provisioner is deleted, or someone has deleted it. One that is needed nevertheless is written again.
+func (o observation) isUnneeded() bool { return o.deleting() || o.lacksProvisioner() || !o.hasStatic() }
+
+// outgrewPV reports whether the static volume has more than its PersistentVolume says.
+func (o observation) outgrewPV() bool {
+	pv := o.ownPV()
+	return pv != nil && reconcile.IsStatic(pv) && o.volume.Status.Handle != "" && o.volume.Status.Capacity != nil && o.pvTooSmall()
+}
+
+// decideStaticUse is decideUse for a static volume. Nothing tells which of several PersistentVolumes with one handle may change the
+// storage.
+func decideStaticUse(o observation) decision {
+	d := decideUse(o)
+	shared := slices.IndexFunc(o.others, func(h reconcile.Holder) bool { return h.Kind != reconcile.KindStage })
+	condition, begins := map[step]string{stepHold: pavv1.VolumeExpanded, stepExpand: pavv1.VolumeExpanded, stepModify: pavv1.VolumeModified}[d.Step]
+	if shared < 0 || !begins {
+		return d
+	}
+	other := rule.Waiting(condition, "HandleInUse", fmt.Sprintf("the handle %q is also that of %s %q: nothing changes storage that several objects have", o.volume.Status.Handle, o.others[shared].Kind, o.others[shared].Name), true)
+	other.Rule = d.Rule
+	return other
 }
 
 // lacksStatic reports whether the record of a static volume in use does not say what the volume is: it is new, or was restored from a
@@ -63,9 +94,13 @@ func (r *Reconciler) recordStatic(ctx context.Context, o observation, d decision
 	if !known {
 		return r.reportPlace(pv)
 	}
+	readers, err := r.readersOfStatic(ctx, o.volume, pv.Spec.CSI.VolumeHandle)
+	if err != nil {
+		return err
+	}
 	return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 		if status.RecordUID != o.volume.UID { // nothing is known of pods of another record
-			*status = pavv1.PavVolumeStatus{Pods: status.Pods}
+			*status = pavv1.PavVolumeStatus{Pods: status.Pods, Readers: readers}
 		}
 		capacity := pv.Spec.Capacity[corev1.ResourceStorage]
 		status.Phase, status.RecordUID, status.Handle = pavv1.VolumeReady, o.volume.UID, pv.Spec.CSI.VolumeHandle
@@ -78,15 +113,42 @@ func (r *Reconciler) recordStatic(ctx context.Context, o observation, d decision
 	})
 }
 
-// dropRecord deletes the record of a static volume that the claim does not have any more. The storage is the administrator's.
+// readersOfStatic asks the API server for the snapshots and volumes whose creation pods may read a static volume that had no record when
+// they were recorded.
+func (r *Reconciler) readersOfStatic(ctx context.Context, volume *pavv1.PavVolume, handle string) ([]pavv1.Reader, error) {
+	var readers []pavv1.Reader
+	snapshots, provisioner := &pavv1.PavSnapshotList{}, volume.Spec.Provisioner
+	if err := r.Live.List(ctx, snapshots, client.MatchingLabels{pavv1.ProvisionerLabel: provisioner, pavv1.VolumeLabel: workflow.Hash(volume.Name)}); err != nil {
+		return nil, fmt.Errorf("asking for the snapshots of volume %q: %w", volume.Name, err)
+	}
+	for i := range snapshots.Items {
+		if s := &snapshots.Items[i]; s.Spec.VolumeName == volume.Name && s.Status.Step == pavv1.SnapshotCreating && s.Status.Pod != nil && s.Status.Handle == "" {
+			readers = append(readers, pavv1.Reader{Kind: reading.KindSnapshot, Name: s.Name})
+		}
+	}
+	copies, key := &pavv1.PavVolumeList{}, pavv1.SourceVolume(handle)
+	if err := r.Live.List(ctx, copies, client.MatchingLabels{pavv1.ProvisionerLabel: provisioner, pavv1.SourceLabel: workflow.Hash(key)}); err != nil {
+		return nil, fmt.Errorf("asking for the volumes that are created from %s: %w", key, err)
+	}
+	for i := range copies.Items {
+		if v := &copies.Items[i]; v.IsFrom(provisioner, key) && v.IsInTheMaking() && v.Status.Step == pavv1.StepCreating && v.Status.Pod != nil {
+			readers = append(readers, pavv1.Reader{Kind: reading.KindVolume, Name: v.Name})
+		}
+	}
+	return readers, nil
+}
+
+// dropRecord deletes the record of a static volume. The storage is the administrator's.
 func (r *Reconciler) dropRecord(ctx context.Context, o observation, d decision) error {
 	if err := r.confirm(ctx, o, d); err != nil {
 		return err
 	}
-	if o.deleting() {
-		return nil
+	released := o.volume.DeepCopy()
+	controllerutil.RemoveFinalizer(released, pavv1.VolumeFinalizer)
+	if err := r.patchVolume(ctx, o.volume, released); err != nil || o.deleting() {
+		return err
 	}
-	if err := r.Client.Delete(ctx, o.volume, exactly(o.volume)); client.IgnoreNotFound(err) != nil {
+	if err := r.Client.Delete(ctx, released, exactly(released)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting PavVolume %q: %w", o.volume.Name, err)
 	}
 	return nil
@@ -113,7 +175,7 @@ func (r *Reconciler) settleStatic(ctx context.Context, name string) error {
 	}
 	nothing := apiextensionsv1.JSON{Raw: []byte("{}")}
 	volume := &pavv1.PavVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{pavv1.ProvisionerLabel: pv.Spec.CSI.Driver}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{pavv1.ProvisionerLabel: pv.Spec.CSI.Driver}, Finalizers: []string{pavv1.VolumeFinalizer}},
 		Spec: pavv1.PavVolumeSpec{
 			Provisioner: pv.Spec.CSI.Driver, Static: true, ReclaimPolicy: corev1.PersistentVolumeReclaimRetain, StorageClass: nothing, Claim: nothing,
 			ClaimRef: pavv1.ClaimReference{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name, UID: pv.Spec.ClaimRef.UID},

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/reconcile"
 )
 
 // static makes a volume one that an administrator wrote, and its record one that says what it is.
@@ -35,6 +36,12 @@ func TestDecide_OnStaticVolumes(t *testing.T) {
 		"the claim is gone":                                {state: growable("1Gi").with(static).with(releasedPV), want: stepDropRecord},
 		"another claim has the volume":                     {state: growable("1Gi").with(static).with(func(o *observation) { o.pv.Spec.ClaimRef.UID, o.user = "u2", nil }), want: stepDropRecord},
 		"the PersistentVolume is gone":                     {state: growable("1Gi").with(static).with(func(o *observation) { o.pv, o.user = nil, nil }), want: stepDropRecord},
+		"it has grown more than the PersistentVolume says": {state: growable("1Gi").with(static).with(recordedIs("2Gi")).with(releasedPV), want: stepUpdatePV},
+		"its provisioner is being deleted":                 {state: growable("2Gi").with(static).with(func(o *observation) { o.provisioner.DeletionTimestamp = new(metav1.NewTime(noon)) }), want: stepDropRecord},
+		"someone deletes the record":                       {state: growable("1Gi").with(static).with(deletedRecord), want: stepDropRecord},
+		"but not while a pod changes the volume":           {state: growing().with(static).pod(1, runs).with(deletedRecord), want: stepDone},
+		"another PersistentVolume has its handle":          {state: growable("2Gi").with(static).with(shown).with(func(o *observation) { o.others = []reconcile.Holder{{Kind: reconcile.KindPV, Name: "other"}} }), want: stepWait},
+		"a node has it staged":                             {state: growable("2Gi").with(static).with(shown).with(stagedOnNode), want: stepExpand},
 		"another volume has its name":                      {state: growable("1Gi").with(static).with(func(o *observation) { o.pv.Spec.CSI.VolumeHandle = "other" }), want: stepDropRecord},
 		"it is read after the claim is gone":               {state: growable("1Gi").with(static).with(releasedPV).with(func(o *observation) { o.readers = []string{"PavSnapshot s"} }), want: stepDone},
 		"the claim is gone while a pod changes the volume": {state: growing().with(static).pod(1, runs).with(releasedPV), want: stepDone},

@@ -104,7 +104,7 @@ func (t *task) recordOf(ctx context.Context, volume *corev1.PersistentVolume) (*
 	} else if err != nil {
 		return nil, fmt.Errorf("getting PavVolume %q: %w", volume.Name, err)
 	}
-	if record.Spec.Static == isDynamic(volume, t.Driver) || record.Spec.Provisioner != t.Driver {
+	if record.Spec.Provisioner != t.Driver || record.Status.Handle != "" && record.Status.Handle != t.Handle {
 		return nil, nil
 	}
 	return record, nil

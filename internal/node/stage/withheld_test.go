@@ -78,20 +78,20 @@ func (n *testNode) withheldStage(t *testing.T, v Volume, spec pavv1.PavProvision
 	return stage
 }
 
-// A volume that an administrator wrote is withheld by its record, too; not by that of another kind of volume of its name.
+// A volume that an administrator wrote is withheld by its record, too; not by that of another volume of its name.
 func TestObserveWithheld_OfAStaticVolume(t *testing.T) {
 	v := Volume{Driver: "driver", Handle: "handle"}
-	for recorded, want := range map[bool]bool{true: true, false: false} {
+	for handle, want := range map[string]bool{"handle": true, "other": false} {
 		n := newNode(t)
 		stage := n.withheldStage(t, v, pavv1.PavProvisionerSpec{VolumeExpansion: &pavv1.VolumeExpansion{}}, growing(true), func(record *pavv1.PavVolume, pv *corev1.PersistentVolume) {
-			record.Spec.Static, pv.Annotations = recorded, nil
+			record.Spec.Static, record.Status.Handle, pv.Annotations = true, handle, nil
 		})
 		task := n.stager.newTask(Subject{Volume: v}, "")
 		task.stage = stage
 		o := observation{}
 		must(t, task.observeWithheld(t.Context(), &o))
 		if o.withheld != want {
-			t.Errorf("a record with static %t: got %t, want %t", recorded, o.withheld, want)
+			t.Errorf("a record of handle %q: got %t, want %t", handle, o.withheld, want)
 		}
 	}
 }
