@@ -36,8 +36,11 @@ func TestAgentsOfDifferentVersions_EachWorkflowContinues(t *testing.T) {
 	t.Cleanup(func() { deploy(t, string(present), "RollingUpdate") })
 
 	// Not subtests: the second begins where the first ends.
+	unknown := catchUnknown(t)
 	replaceInTheMiddle(t, "rollback", string(present), string(earlier))
+	unknown.wait(t)
 	replaceInTheMiddle(t, "update", string(earlier), string(present))
+	unknown.end(t)
 }
 
 // versionsSecret is the name of a Secret that the staging and unstaging pods of the tests of two versions have.
