@@ -160,15 +160,14 @@ func TestRemoveTreeNeverFollowsWhatIsSwappedIn(t *testing.T) {
 	dir := workDir(t)
 	tree, outside := dir+"/tree", makeDir(t, dir, "outside", "sub")
 	writeFile(t, outside+"/canary", "canary")
-	for range rounds(2_000) {
+	swap := func() bool {
+		return unix.Renameat2(unix.AT_FDCWD, tree+"/way", unix.AT_FDCWD, tree+"/spare", unix.RENAME_EXCHANGE) == nil
+	}
+	strike(t, rounds(2_000), func() int {
 		makeDir(t, tree, "way", "sub", "sub")
 		must(t, os.Symlink("../outside", tree+"/spare"))
-		stop := repeatedly(t, func(int) {
-			_ = unix.Renameat2(unix.AT_FDCWD, tree+"/way", unix.AT_FDCWD, tree+"/spare", unix.RENAME_EXCHANGE)
-		})
-		must(t, RemoveTree(t.Context(), tree))
-		stop()
-	}
+		return during(t, swap, func() { must(t, RemoveTree(t.Context(), tree)) })
+	})
 	wantFile(t, outside+"/canary", "canary")
 	wantGone(t, tree)
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -46,6 +47,47 @@ func race(t *testing.T, rounds int, one, other string, try func() (through bool)
 		}
 	}
 	t.Logf("got through %d times, refused %d times, %d swaps", through, refused, swaps.Load())
+}
+
+// during runs call while disturb runs again and again beside it. It returns how often disturb succeeded between the begin
+// and the end of call.
+func during(t *testing.T, disturb func() bool, call func()) (struck int) {
+	t.Helper()
+	var running atomic.Bool
+	begun := make(chan struct{})
+	stop := repeatedly(t, func(round int) {
+		if round == 1 {
+			close(begun)
+		}
+		within := running.Load()
+		if disturb() && within && running.Load() {
+			struck++
+		}
+	})
+	func() {
+		defer stop()
+		<-begun
+		running.Store(true)
+		defer running.Store(false)
+		call()
+	}()
+	return struck
+}
+
+// strike repeats round, which returns how often its call was disturbed, at least this many times, and until all calls
+// together were disturbed as often. On a machine that hardly runs two threads at once, it ends after some minutes, unless
+// no call was ever disturbed.
+func strike(t *testing.T, rounds int, round func() (struck int)) {
+	t.Helper()
+	all, calls, until := 0, 0, time.Now().Add(2*time.Minute)
+	for calls < rounds || all < rounds && time.Now().Before(until) {
+		all += round()
+		calls++
+	}
+	if all == 0 {
+		t.Fatalf("none of %d calls was disturbed: that says nothing", calls)
+	}
+	t.Logf("%d calls were disturbed %d times", calls, all)
 }
 
 // host has files outside of a pod's directory, which must not change.

@@ -15,14 +15,17 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// growableYAML is ledgerYAML with volumes that can grow. The size of a volume is in a file beside it.
-func (l *ledger) growableYAML() string {
+// growableYAML is ledgerYAML with volumes that can grow.
+func (l *ledger) growableYAML() string { return l.growable(l.ledgerYAML()) }
+
+// growable lets the volumes of a definition grow. The size of a volume is in a file in it.
+func (l *ledger) growable(yaml string) string {
 	expand := `
 hook expand
 echo {{ newCapacity }} > "/storage/volumes/$volume/.size"
 echo {{ newCapacity }} > /pav/capacity
 echo "expand $volume $NODE" >> /storage/journal`
-	yaml := strings.Replace(l.ledgerYAML(), "  volumeDeletion:", "  volumeExpansion:"+l.pod("expand", "{{ pv.metadata.name }}", expand)+"\n  volumeDeletion:", 1)
+	yaml = strings.Replace(yaml, "  volumeDeletion:", "  volumeExpansion:"+l.pod("expand", "{{ pv.metadata.name }}", expand)+"\n  volumeDeletion:", 1)
 	return with("class", "allowVolumeExpansion: true")(yaml)
 }
 

@@ -28,6 +28,7 @@ func TestAgentsOfDifferentVersions_EachWorkflowContinues(t *testing.T) {
 		t.Fatal("PAV_FORMER is not set: run 'make test-versions'")
 	}
 	start(t)
+	newSecret(t, versionsSecret)
 	present, err := os.ReadFile("deployment.yaml")
 	must(t, err)
 	earlier, err := os.ReadFile(filepath.Join(former, "deployment.yaml"))
@@ -35,8 +36,20 @@ func TestAgentsOfDifferentVersions_EachWorkflowContinues(t *testing.T) {
 	t.Cleanup(func() { deploy(t, string(present), "RollingUpdate") })
 
 	// Not subtests: the second begins where the first ends.
+	unknown := catchUnknown(t)
 	replaceInTheMiddle(t, "rollback", string(present), string(earlier))
+	unknown.wait(t)
 	replaceInTheMiddle(t, "update", string(earlier), string(present))
+	unknown.end(t)
+}
+
+// versionsSecret is the name of a Secret that the staging and unstaging pods of the tests of two versions have.
+const versionsSecret = "of-two-versions"
+
+// withSecret returns the edits that give the Secret to the pods of node agents, which the controller agent judges then.
+func withSecret() []edit {
+	volume := "- {name: secret, secret: {secretName: " + versionsSecret + "}}"
+	return []edit{with("stage volumes", volume), with("unstage volumes", volume)}
 }
 
 // replaceInTheMiddle catches a volume in each workflow, replaces the agents of one version by those of
@@ -45,7 +58,7 @@ func replaceInTheMiddle(t *testing.T, name, from, to string) {
 	t.Helper()
 	deploy(t, from, "RollingUpdate")
 	awaitAgentsOf(t, from, nodes...)
-	l := newLedger(t, "versions-"+name)
+	l := newLedger(t, "versions-"+name, withSecret()...)
 	claims := map[string]*corev1.PersistentVolumeClaim{}
 	pods := map[string]string{}
 	for _, workflow := range caught {
@@ -92,7 +105,11 @@ func replaceInTheMiddle(t *testing.T, name, from, to string) {
 func (l *ledger) catch(t *testing.T, workflow string) *corev1.PersistentVolumeClaim {
 	t.Helper()
 	must(t, os.WriteFile(filepath.Join(l.directory, "hooks", "holds-"+workflow), nil, 0o644)) //nolint:gosec // Pods of any user read it.
-	l.hook(t, workflow, fmt.Sprintf("if test $claim = %[1]s; then while test -e /storage/hooks/holds-%[1]s; do sleep 0.1; done; fi", workflow))
+	fails := ""
+	if workflow == pavv1.WorkflowUnstaging { // The other version makes the next pod, whose Secret no client accounts for any more.
+		fails = "; if mkdir /storage/hooks/failed; then exit 1; fi"
+	}
+	l.hook(t, workflow, fmt.Sprintf("if test $claim = %[1]s; then while test -e /storage/hooks/holds-%[1]s; do sleep 0.1; done%[2]s; fi", workflow, fails))
 	claim := l.claim(t, workflow)
 	switch workflow {
 	case pavv1.WorkflowDeletion:

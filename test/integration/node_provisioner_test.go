@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,7 +31,11 @@ func TestNode_ProvisionerRemovedByForce(t *testing.T) {
 	mustDelete(t, n.c, provisioner)
 	gone(t, n.c, provisioner)
 	stage := n.stages(t)[0]
-	n.wantEvent(t, &stage, "ProvisionerMissing", "create the PavProvisioner again")
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: v.Name}}
+	exists(t, n.c, claim, "is there", func(*corev1.PersistentVolumeClaim) bool { return true })
+	for _, object := range []client.Object{&stage, claim} {
+		n.wantEvent(t, object, "ProvisionerMissing", "create the PavProvisioner again")
+	}
 	n.publish(t, v, clientOf(v, 2))
 	n.unpublish(t, v, clientOf(v, 1))
 	first.Stop(t)

@@ -56,7 +56,7 @@ func hold(t *testing.T, c *cluster, changes ...func(*pavv1.PavProvisioner)) *hel
 	mustCreate(t, c, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: h.node}})
 	h.volume = kubelet.Volume{Driver: h.provisioner.Name, Handle: "handle", Name: "pv-" + h.node}
 	makeVolume(t.Context(), t, c, h.volume, func(pv *corev1.PersistentVolume) {
-		pv.Spec.CSI.VolumeAttributes = map[string]string{"staging": "for-staging", "unstaging": "for-unstaging"}
+		pv.Spec.CSI.VolumeAttributes = map[string]string{"staging": "for-staging", "unstaging": "for-unstaging", "growing": "for-growing"}
 	})
 	h.user = mustCreate(t, c, userOf(h.volume, h.node))
 	t.Cleanup(func() {
@@ -149,13 +149,17 @@ func (h *held) stage(t *testing.T, changes ...func(*pavv1.PavStage)) (*pavv1.Pav
 	return stage, o
 }
 
-// pods returns the pods of a stage as the agent makes them.
-func (h *held) pods(t *testing.T, stage *pavv1.PavStage, o podplan.StageObjects) (staging, unstaging *corev1.Pod) {
-	t.Helper()
-	request := podplan.StageRequest{
+func (h *held) request() podplan.StageRequest {
+	return podplan.StageRequest{
 		Provisioner: h.provisioner, Defaults: h.defaults, Templates: template.NewEvaluator(template.DefaultLimits()),
 		GetPVC: func(context.Context, string, string) (map[string]any, error) { return nil, template.ErrNoClaim },
 	}
+}
+
+// pods returns the pods of a stage as the agent makes them.
+func (h *held) pods(t *testing.T, stage *pavv1.PavStage, o podplan.StageObjects) (staging, unstaging *corev1.Pod) {
+	t.Helper()
+	request := h.request()
 	staging, err := request.Staging(t.Context(), stage, o)
 	if err != nil {
 		t.Fatal(err)
@@ -194,40 +198,18 @@ func TestNodePods_ReferToWhatTheDefinitionPlans(t *testing.T) {
 	c := start(t)
 	w := serveWebhook(t, c)
 	w.launch(t, admission.DefaultLifetimes())
-	h := hold(t, c)
+	h := hold(t, c, growsWithSecret)
 	stage, o := h.stage(t)
 	staging, unstaging := h.pods(t, stage, o)
+	growing := h.growing(t, stage, o)
 
-	const notPlanned = "does not plan"
-	for name, change := range map[string]func(*corev1.Pod){
-		"another Secret": func(p *corev1.Pod) { p.Spec.Volumes = append(p.Spec.Volumes, secretVolume("of-others")) },
-		"one in a variable": func(p *corev1.Pod) {
-			p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "of-others"}, Key: "k"}}}}
-		},
-		"all of one": func(p *corev1.Pod) {
-			p.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "of-others"}}}}
-		},
-		"a pull secret":     func(p *corev1.Pod) { p.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "of-others"}} },
-		"a claim":           func(p *corev1.Pod) { p.Spec.Volumes = append(p.Spec.Volumes, userOf(h.volume, "").Spec.Volumes...) },
-		"a service account": func(p *corev1.Pod) { p.Spec.ServiceAccountName = "of-others" },
-		"a service's token": func(p *corev1.Pod) {
-			p.Spec.ServiceAccountName = "default"
-			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "token", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token"}}}}}})
-		},
-		"a volume of a driver": func(p *corev1.Pod) {
-			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "csi", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: "secrets.example"}}})
-		},
-		"all pods kept away": func(p *corev1.Pod) {
-			p.Spec.Affinity.PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "kubernetes.io/hostname", LabelSelector: &metav1.LabelSelector{}, NamespaceSelector: &metav1.LabelSelector{}}}}
-		},
-		"all pods attracted": func(p *corev1.Pod) {
-			p.Spec.Affinity.PodAffinity = &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "kubernetes.io/hostname", LabelSelector: &metav1.LabelSelector{}}}}
-		},
-	} {
+	for name, change := range h.forgeries() {
 		t.Run(name, func(t *testing.T) {
-			pod := staging.DeepCopy()
-			change(pod)
-			wantForbidden(t, h.token, pod, notPlanned)
+			for _, planned := range []*corev1.Pod{staging, growing} {
+				pod := planned.DeepCopy()
+				change(pod)
+				wantForbidden(t, h.token, pod, "does not plan")
+			}
 		})
 	}
 	two := staging.DeepCopy()
@@ -246,6 +228,7 @@ func TestNodePods_ReferToWhatTheDefinitionPlans(t *testing.T) {
 	injected.Spec.TerminationGracePeriodSeconds = new(int64(7))
 	delete(injected.Annotations, pavv1.AdmitAnnotation) // which the agents of former versions do not write
 	mustAdmit(t, h.token, injected)
+	mustAdmit(t, h.token, growing)
 	mustAdmit(t, h.token, unstaging)
 }
 

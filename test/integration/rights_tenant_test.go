@@ -27,6 +27,7 @@ func TestTenant_HasNoRightsOnPaVsKinds(t *testing.T) {
 	t.Cleanup(func() { mustDeleteLasting(t, c, provisioner) })
 	stage := &pavv1.PavStage{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 	volume := &pavv1.PavVolume{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+	snapshot := &pavv1.PavSnapshot{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 	try(t, tenant, []attempt{
 		{"a definition is created", creating(provisionerOf("forged")), notInTheRole},
 		{"a definition is changed", patching(provisioner, relabel), notInTheRole},
@@ -38,6 +39,10 @@ func TestTenant_HasNoRightsOnPaVsKinds(t *testing.T) {
 		{"a volume is created", creating(volume), notInTheRole},
 		{"a volume is changed", patching(volume, relabel), notInTheRole},
 		{"a volume is deleted", deleting(volume), notInTheRole},
+		{"a snapshot is created", creating(snapshot), notInTheRole},
+		{"a snapshot is changed", patching(snapshot, relabel), notInTheRole},
+		{"a snapshot's status is changed", patching(snapshot, `{"status": {}}`, "status"), notInTheRole},
+		{"a snapshot is deleted", deleting(snapshot), notInTheRole},
 	})
 }
 

@@ -90,6 +90,9 @@ func TestSimulation(t *testing.T) {
 		all.add(simulate(t, *firstSeed+uint64(n), asked()))
 	}
 	t.Logf("%s; %.0f passes a second", all, float64(all.passes)/time.Since(began).Seconds())
+	for _, what := range all.untroubled(asked()) {
+		t.Errorf("in %d runs, there were no %s: the world does not make this trouble any more", all.runs, strings.TrimSuffix(what, ":"))
+	}
 }
 
 // TestFormerFailures runs the seeds that have found a bug before.

@@ -161,6 +161,7 @@ func (n *Node) goOn(call *world.Call) {
 	case local:
 		_ = n.World.Go(call) // an error only says that the agent has ended
 	case !n.Linked():
+		n.World.Counts["requests without a link"]++
 		n.World.Answer(call, errAway)
 	default:
 		goOn(n.World, n.Faults, call, n.Dies)

@@ -45,15 +45,25 @@ func (n *Node) runs(c *container, add func(world.Choice)) {
 	}
 	if c.script.Serves() {
 		if n.World.Chance(n.Trouble.Dies) {
-			add(world.Choice{What: "dies: " + name, Do: func() { n.end(c, true) }})
+			add(world.Choice{What: "dies: " + name, Do: func() {
+				n.World.Counts["daemons that died"]++
+				n.end(c, true)
+			}})
 		}
 		return
 	}
-	add(world.Choice{What: "ends: " + name, Weight: 2, Do: func() { n.end(c, n.World.Chance(n.Trouble.Fails)) }})
+	add(world.Choice{What: "ends: " + name, Weight: 2, Do: func() {
+		failed := n.World.Chance(n.Trouble.Fails)
+		if failed {
+			n.World.Counts["containers that failed after their effect"]++
+		}
+		n.end(c, failed)
+	}})
 }
 
 func (n *Node) effect(c *container) {
 	if n.World.Chance(n.Trouble.Fails) {
+		n.World.Counts["containers that failed"]++
 		if c.script.Verb == storage.Create && n.World.Rand.Int64N(2) == 0 {
 			n.World.Counts["creation pods that called it infeasible"]++
 			_ = n.Machine.PodMakes(pavOf(c), workflow.InfeasibleFile) // the power may have gone
@@ -163,6 +173,9 @@ func (n *Node) start(pod *corev1.Pod) {
 	c := &container{pod: pod}
 	if pod.Labels[pavv1.WorkflowLabel] != "" {
 		c.hangs = n.World.Chance(n.Trouble.Hangs) || n.Trouble.Broken != "" && pod.Annotations[driverAnnotation] == n.Trouble.Broken
+		if c.hangs {
+			n.World.Counts["containers that hang"]++
+		}
 		script, err := storage.Parse(pod.Spec.Containers[0].Args)
 		if err != nil {
 			panic(err) // the templates of the simulation are always valid

@@ -105,6 +105,7 @@ func (d *Disturber) disturb() {
 		d.Nodes[d.World.Rand.IntN(len(d.Nodes))].Confuse()
 	case 14:
 		if node := d.Nodes[d.World.Rand.IntN(len(d.Nodes))]; node.Up {
+			d.World.Counts["lists again on nodes"]++
 			d.OnNodes[node].Relist()
 		}
 	case 16:
@@ -112,6 +113,7 @@ func (d *Disturber) disturb() {
 		d.Webhook.Away = !d.Webhook.Away
 	case 5:
 		node := d.Nodes[d.World.Rand.IntN(len(d.Nodes))]
+		d.World.Counts["links of nodes gone or back"]++
 		node.Linked = !node.Linked
 	case 6:
 		d.lose(d.Nodes[d.World.Rand.IntN(len(d.Nodes))])
@@ -145,6 +147,7 @@ func (d *Disturber) lose(node *kubernetes.Node) {
 		delete(d.OnNodes, node)
 		node.Cut()
 	case found != nil && d.World.Rand.IntN(2) == 0:
+		d.World.Counts["Nodes deleted"]++
 		_ = d.World.Store.Delete(people, d.World.Store.KeyOf(found), nil, nil)
 	default:
 		d.restore(node)
