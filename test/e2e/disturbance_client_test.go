@@ -26,10 +26,14 @@ const (
 )
 
 // busyPod returns a pod that writes records to its claims forever, and reads them and earlier ones back. It ends with an
-// error if a request fails or a record differs from what was written. Its counter
-// is in a directory of its own, where it can be read from the node also while no kubelet and no API
-// server runs.
+// error if a request fails or a record differs from what was written.
 func busyPod(name, node, restartPolicy string, claims ...string) string {
+	return scriptPod(name, node, restartPolicy, busyScript, claims...)
+}
+
+// scriptPod returns a pod that runs a script with claims at /data. What the script counts in /progress/rounds can be read
+// from the node also while no kubelet and no API server runs.
+func scriptPod(name, node, restartPolicy, script string, claims ...string) string {
 	var mounts, devices, volumes strings.Builder
 	for _, claim := range claims {
 		if claim == blocking {
@@ -60,7 +64,7 @@ spec:
 %s%s
   volumes:
     - {name: progress, emptyDir: {}}
-%s`, name, selector(node), restartPolicy, indent(busyScript, 10), mounts.String(), devices.String(), volumes.String())
+%s`, name, selector(node), restartPolicy, indent(script, 10), mounts.String(), devices.String(), volumes.String())
 }
 
 // busyScript keeps the last 40 records of each volume, and reads the one of 30 rounds ago again; of a
@@ -175,7 +179,7 @@ func (u *usage) checkProgress(t *testing.T) {
 	}
 }
 
-// rounds returns how far a busy pod is, as seen from its node.
+// rounds returns how far the script of a pod is, as seen from its node.
 func rounds(ctx context.Context, pod *corev1.Pod) (int, error) {
 	text, err := onNode(ctx, pod.Spec.NodeName, "cat", fmt.Sprintf("%s/pods/%s/volumes/kubernetes.io~empty-dir/progress/rounds", kubeletDir, pod.UID))
 	if err != nil {

@@ -29,13 +29,18 @@ rm -rf /storage/snapshots/{{ (snapshotHandle or defaultSnapshotHandle) | tobash 
 echo "unsnapshot $volume $NODE" >> /storage/journal`
 	sections := "  snapshotCreation:\n    whileStaged: Sync" + l.pod("snapshot", "{{ pv.metadata.name }}", create) +
 		"\n  snapshotDeletion:" + l.pod("unsnapshot", "{{ pv.metadata.name }}", deletion)
-	return documents(strings.Replace(l.ledgerYAML(), "  volumeDeletion:", sections+"\n  volumeDeletion:", 1), fmt.Sprintf(`apiVersion: snapshot.storage.k8s.io/v1
+	return documents(strings.Replace(l.ledgerYAML(), "  volumeDeletion:", sections+"\n  volumeDeletion:", 1), snapshotClass(l.name))
+}
+
+// snapshotClass returns a VolumeSnapshotClass of a provisioner, of the same name.
+func snapshotClass(provisioner string) string {
+	return fmt.Sprintf(`apiVersion: snapshot.storage.k8s.io/v1
 kind: VolumeSnapshotClass
 metadata:
   name: %s
 driver: %[1]s
 deletionPolicy: Delete
-`, l.name))
+`, provisioner)
 }
 
 // snapshot creates a VolumeSnapshot of a claim.
