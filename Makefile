@@ -202,8 +202,8 @@ vuln: bin/govulncheck ## Look for known vulnerabilities that PaV's programs reac
 # Go keeps no track of the pages, which are outside the module that checks their commands.
 .PHONY: test-unit
 test-unit: packages bin/helm ## Run the unit tests, those on real mounts, and those of the templates
-	go test -race -timeout 30m ./cmd/... ./deploy ./hack/... ./internal/... ./jinja/...
-	go test ./test/jinja/... ./test/bench/... ./test/examples/... ./test/parts
+	go test -race -timeout 30m ./cmd/... ./deploy ./hack/... ./internal/...
+	go test ./jinja/... ./test/jinja/... ./test/bench/... ./test/examples/... ./test/parts
 	go test -race -run Concurrently ./test/jinja/sandbox
 	cd hack/image && go test ./...
 	cd test/cluster && go test ./...
@@ -258,7 +258,7 @@ SOAK := ^TestSoak$$
 # What the simulation and the integration tests hold, too, is left to test-long, and so is what takes longest.
 CRASHED := ^Test(ControllerStopped|ControllerRestarted|LeaderMoves|UnreliableAPIServer|CreationPod(Evicted|DeletedByForce)|Deletion(_WaitsForTheLastStage|PodDeletedByForce)|DynamicVolume_OnOneThatWaits|NodeLostDuringCreation|RevertingFails)
 DISTURBED := ^TestAgentsKilledAtAnyMoment_ClientsContinue$$
-LENGTHY := ^Test(Example_(LocalPath|ObjectStore|ReflinkFiles)|Load_ClaimsWithPods)
+LENGTHY := ^Test(DynamicVolume_OnAnother|Example_(LocalPath|LoopDevice|ObjectStore|ReflinkFiles)|FUSEDaemonKilledRepeatedly|Load_Claims|NodeAgentsRolledOut|NodePressure_StagingPodOfLowerPriority|TenClients)
 E2E := $(CLUSTER) bin/pav.tar bin/kubectl-pav bin/helm bin/e2e.test $(EXAMPLE_IMAGES)
 
 .PHONY: test-e2e
