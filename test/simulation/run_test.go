@@ -319,6 +319,9 @@ func (w *simulated) end() outcome {
 	if d.Former != nil {
 		d.Former.Kill()
 	}
+	if w.copies {
+		w.tenants.Lives += w.copiers.Lives
+	}
 	o := outcome{lives: w.tenants.Lives, steps: w.Steps, passes: d.Controller.Passes(), counts: w.Counts, bound: w.bound()}
 	d.Controller.Kill()
 	for _, node := range d.Nodes {

@@ -21,6 +21,7 @@ func (i *Invariants) deleting(driver string, v *storage.Volume, by types.UID) {
 		}
 	}
 	i.claimed(v)
+	i.sourceIsDeleted(driver, storage.OfVolume, v.Handle)
 	i.snapshotsDepend(driver, v.Handle)
 	for _, other := range world.Objects[*pavv1.PavVolume](i.store) {
 		if other.UID == v.By && other.UID != by && other.Spec.Provisioner == driver && other.Status.Handle == v.Handle && isMade(other) {

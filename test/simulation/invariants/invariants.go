@@ -4,7 +4,6 @@ package invariants
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -16,7 +15,6 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/test/simulation/kubernetes"
-	simnode "github.com/albertofaria/pav/test/simulation/node"
 	"github.com/albertofaria/pav/test/simulation/storage"
 	"github.com/albertofaria/pav/test/simulation/world"
 )
@@ -39,13 +37,14 @@ type Invariants struct {
 	Calm, Idle bool
 
 	failed  error
-	running map[types.UID]types.UID // for each PavVolume or PavSnapshot, its pod with a running container
-	owners  map[types.UID]types.UID // for each pod in running, its owner
-	uses    []use                   // what the pods with running containers do to storage
-	reads   map[string]*reads       // by agent
-	changed map[string]change       // the last change of each PavVolume or PavSnapshot by an agent, by name
-	late    map[types.UID]bool      // pods that were created late and that their owners do not name
-	minutes map[asker]minute        // since the world is calm
+	running map[types.UID]types.UID    // for each PavVolume or PavSnapshot, its pod with a running container
+	owners  map[types.UID]types.UID    // for each pod in running, its owner
+	uses    []use                      // what the pods with running containers do to storage
+	copied  map[types.UID]storage.Data // what was in the source of each PavVolume when it was requested
+	reads   map[string]*reads          // by agent
+	changed map[string]change          // the last change of each PavVolume or PavSnapshot by an agent, by name
+	late    map[types.UID]bool         // pods that were created late and that their owners do not name
+	minutes map[asker]minute           // since the world is calm
 }
 
 // change is a change of a PavVolume or a PavSnapshot by an agent.
@@ -56,7 +55,7 @@ type change struct {
 
 // Watch starts to check the invariants of a world.
 func Watch(store *world.Store, system *storage.System, isAgent func(by string) bool) *Invariants {
-	i := &Invariants{store: store, storage: system, IsAgent: isAgent, running: map[types.UID]types.UID{}, owners: map[types.UID]types.UID{}, reads: map[string]*reads{}, changed: map[string]change{}, late: map[types.UID]bool{}, minutes: map[asker]minute{}}
+	i := &Invariants{store: store, storage: system, IsAgent: isAgent, running: map[types.UID]types.UID{}, owners: map[types.UID]types.UID{}, reads: map[string]*reads{}, changed: map[string]change{}, late: map[types.UID]bool{}, copied: map[types.UID]storage.Data{}, minutes: map[asker]minute{}}
 	store.Hook(i.write)
 	system.Deleting, system.DeletingSnapshot = i.deleting, i.deletingSnapshot
 	return i
@@ -106,6 +105,8 @@ func (i *Invariants) isMade(by string, object client.Object) {
 		}
 	case *corev1.PersistentVolume:
 		i.pvIsMade(by, o)
+	case *pavv1.PavVolume:
+		i.volumeIsRequested(by, o)
 	}
 }
 
@@ -318,6 +319,7 @@ func (i *Invariants) pvIsMade(by string, pv *corev1.PersistentVolume) {
 	if pv.Spec.StorageClassName != "light" && i.storage.Find(pv.Spec.CSI.Driver, handle) == nil && makes(pv.Spec.CSI.Driver) {
 		i.failf(1, "PersistentVolume %s is made for the handle %q, of which there is no storage", pv.Name, handle)
 	}
+	i.copyIsMade(volume, pv)
 	for _, pod := range world.Objects[*corev1.Pod](i.store) {
 		if metav1.IsControlledBy(pod, volume) && pod.Labels[pavv1.WorkflowLabel] == pavv1.WorkflowDeletion && !isOver(pod) {
 			i.failf(1, "PersistentVolume %s is made while deletion pod %s runs", pv.Name, pod.Name)
@@ -343,58 +345,4 @@ func (i *Invariants) Clients(nodes []*kubernetes.Node) {
 			at[c.Volume] = node.Name
 		}
 	}
-}
-
-// Starting checks each container before it starts. For a staging pod, /pav/volume must not exist yet: the node agent
-// would take it for the volume of this pod.
-func (i *Invariants) Starting(node *kubernetes.Node, pod *corev1.Pod) {
-	if found, exists := node.Finds(pod); exists && pod.Labels[pavv1.WorkflowLabel] == pavv1.WorkflowStaging {
-		i.failf(3, "staging pod %s finds %q at /pav/volume before it has begun", pod.Name, found)
-	}
-	i.stagePodStarts(node, pod)
-	if stage := world.Object[*pavv1.PavStage](i.store, "", pod.Labels[pavv1.StageLabel]); stage != nil {
-		if volume := world.Object[*pavv1.PavVolume](i.store, "", stage.Spec.VolumeName); volume != nil && i.running[volume.UID] != "" {
-			i.failf(2, "a container of pod %s starts while pod %s of PavVolume %s runs", pod.Name, i.running[volume.UID], volume.Name)
-		}
-	}
-	owner := metav1.GetControllerOf(pod)
-	if owner == nil || owner.Kind != "PavVolume" && owner.Kind != "PavSnapshot" {
-		return
-	}
-	if other, runs := i.running[owner.UID]; runs && other != pod.UID {
-		i.failf(2, "a container of pod %s starts while another pod of %s %s runs", pod.Name, owner.Kind, owner.Name)
-	}
-	i.running[owner.UID], i.owners[pod.UID] = pod.UID, owner.UID
-	i.use(pod, owner.UID)
-}
-
-// stagePodStarts checks that a volume is staged or unstaged only while no client can write to it. During a restage,
-// clients may have only dead mounts of it.
-func (i *Invariants) stagePodStarts(node *kubernetes.Node, pod *corev1.Pod) {
-	workflow := pod.Labels[pavv1.WorkflowLabel]
-	stage := world.Object[*pavv1.PavStage](i.store, "", pod.Labels[pavv1.StageLabel])
-	if stage == nil || workflow != pavv1.WorkflowStaging && workflow != pavv1.WorkflowUnstaging {
-		return
-	}
-	if workflow == pavv1.WorkflowStaging {
-		i.stagingIsAllowed(pod, stage)
-	}
-	targets := node.Machine.Targets()
-	for _, c := range node.Clients() {
-		if c.Volume != stage.Spec.Provisioner+"/"+stage.Spec.VolumeHandle || stage.Spec.Client != nil && stage.Spec.Client.UID != c.UID {
-			continue
-		}
-		for j := range targets {
-			if t := &targets[j]; t.Path == c.Path && t.Layers > 0 && t.Sees == c.Volume && t.Health == simnode.Answers {
-				i.failf(3, "%s pod %s starts while client %s has the volume %s", workflow, pod.Name, c.Pod, c.Volume)
-			}
-		}
-	}
-}
-
-// Ended records the end of each container.
-func (i *Invariants) Ended(pod types.UID) {
-	delete(i.running, i.owners[pod])
-	delete(i.owners, pod)
-	i.uses = slices.DeleteFunc(i.uses, func(u use) bool { return u.pod == pod })
 }

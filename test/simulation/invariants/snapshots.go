@@ -129,6 +129,7 @@ func (i *Invariants) deletingSnapshot(driver string, s *storage.Snapshot, by typ
 			i.failf(1, "the snapshot %q of %s is deleted, which VolumeSnapshot %s/%s has", s.Handle, driver, ref.Namespace, ref.Name)
 		}
 	}
+	i.sourceIsDeleted(driver, storage.OfSnapshot, s.Handle)
 	for _, content := range world.Objects[*snapshotv1.VolumeSnapshotContent](i.store) {
 		if content.Spec.Driver == driver && isShownReady(content) && handleIn(content) == s.Handle {
 			i.failf(1, "the snapshot %q of %s is deleted, which VolumeSnapshotContent %s has", s.Handle, driver, content.Name)
@@ -189,13 +190,14 @@ func (i *Invariants) isBeingRestored(snapshot *snapshotv1.VolumeSnapshot) bool {
 	return false
 }
 
-// isRequested reports whether a VolumeSnapshotContent of a VolumeSnapshot exists, and the VolumeSnapshot is not ready.
+// isRequested reports whether a VolumeSnapshotContent of a VolumeSnapshot exists that nobody has deleted, and the
+// VolumeSnapshot is not ready.
 func (i *Invariants) isRequested(snapshot *snapshotv1.VolumeSnapshot) bool {
 	if snapshot.Status != nil && ptr.Deref(snapshot.Status.ReadyToUse, false) {
 		return false
 	}
-	return snapshot.Spec.Source.PersistentVolumeClaimName != nil &&
-		world.Object[*snapshotv1.VolumeSnapshotContent](i.store, "", protocol.SnapshotContentName(snapshot.UID)) != nil
+	content := world.Object[*snapshotv1.VolumeSnapshotContent](i.store, "", protocol.SnapshotContentName(snapshot.UID))
+	return snapshot.Spec.Source.PersistentVolumeClaimName != nil && content != nil && content.DeletionTimestamp == nil
 }
 
 // whyUnready returns the reason that is stated for a snapshot that is not ready, or "".

@@ -86,14 +86,22 @@ func (i *Invariants) usesOf(pod *corev1.Pod, script storage.Script, owner types.
 	}
 	switch script.Verb {
 	case storage.Create:
-		if found := i.storage.Find(driver, script.Handle); found != nil && found.By != owner {
-			return nil
+		var uses []use
+		switch kind, source := script.Source(); kind {
+		case storage.OfVolume:
+			uses = append(uses, volume(source, false))
+		case storage.OfSnapshot:
+			uses = append(uses, snapshot(source, false))
 		}
-		return []use{volume(script.Handle, true)}
+		if found := i.storage.Find(driver, script.Handle); found == nil || found.By == owner {
+			uses = append(uses, volume(script.Handle, true))
+		}
+		return uses
 	case storage.Delete:
 		return []use{volume(script.Handle, true)}
 	case storage.TakeSnapshot:
-		return []use{volume(script.Source(), false), snapshot(script.Handle, true)}
+		_, source := script.Source()
+		return []use{volume(source, false), snapshot(script.Handle, true)}
 	case storage.DeleteSnapshot:
 		return []use{snapshot(script.Handle, true)}
 	}

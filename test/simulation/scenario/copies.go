@@ -7,7 +7,9 @@ import (
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/protocol"
@@ -20,8 +22,8 @@ type Copiers struct {
 	World   *world.World
 	Storage *storage.System
 
-	// Most is the maximum number of VolumeSnapshots at a time.
-	Most int
+	// Most is the maximum number of VolumeSnapshots at a time. Lives is the number of copies claimed so far.
+	Most, Lives int
 
 	// Leaving makes the copiers delete all copies and make no new ones.
 	Leaving bool
@@ -36,6 +38,14 @@ func (c *Copiers) Choices(add func(world.Choice)) {
 	claims := world.Objects[*corev1.PersistentVolumeClaim](c.World.Store)
 	if len(snapshots) < c.Most && len(claims) > 0 && !c.Leaving {
 		add(world.Choice{What: "a tenant takes a snapshot", Weight: 3, Do: func() { c.take(claims[c.World.Rand.IntN(len(claims))]) }})
+	}
+	if len(claims) < 2*c.Most && !c.Leaving {
+		if len(snapshots) > 0 {
+			add(world.Choice{What: "a tenant restores a snapshot", Weight: 2, Do: func() { c.restore(snapshots[c.World.Rand.IntN(len(snapshots))]) }})
+		}
+		if len(claims) > 0 {
+			add(world.Choice{What: "a tenant clones a volume", Weight: 2, Do: func() { c.clone(claims[c.World.Rand.IntN(len(claims))]) }})
+		}
 	}
 	if len(snapshots) > 0 {
 		add(world.Choice{What: "a tenant does something to a VolumeSnapshot", Weight: 2, Do: func() { c.disturb(snapshots[c.World.Rand.IntN(len(snapshots))]) }})
@@ -71,6 +81,44 @@ func (c *Copiers) take(claim *corev1.PersistentVolumeClaim) {
 
 func (c *Copiers) name() string { return fmt.Sprintf("s%d", c.World.Rand.IntN(names)) }
 
+// restore claims a volume that is made from a snapshot.
+func (c *Copiers) restore(snapshot *snapshotv1.VolumeSnapshot) {
+	driver, _ := strings.CutSuffix(ptr.Deref(snapshot.Spec.VolumeSnapshotClassName, "snapped"), "-kept")
+	c.World.Counts["volumes restored"]++
+	c.claim(snapshot.Namespace, driver, corev1.TypedLocalObjectReference{APIGroup: new(snapshotv1.GroupName), Kind: protocol.KindSnapshot, Name: snapshot.Name})
+}
+
+// clone claims a volume that is made from that of another claim.
+func (c *Copiers) clone(claim *corev1.PersistentVolumeClaim) {
+	driver, _, _ := strings.Cut(*claim.Spec.StorageClassName, "-")
+	c.World.Counts["volumes cloned"]++
+	c.claim(claim.Namespace, driver, corev1.TypedLocalObjectReference{Kind: protocol.KindClaim, Name: claim.Name})
+}
+
+// claim claims a copy. Sometimes it is smaller than its source, or of another provisioner.
+func (c *Copiers) claim(namespace, driver string, source corev1.TypedLocalObjectReference) {
+	if copying[driver] == "" || c.World.Rand.IntN(12) == 0 {
+		driver = copyingNames[c.World.Rand.IntN(len(copyingNames))]
+	}
+	class := driver + [...]string{"-now", "-now", "-late", "-now-kept"}[c.World.Rand.IntN(4)]
+	claim := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("r%d", c.World.Rand.IntN(names))},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			StorageClassName: &class, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, VolumeMode: new(corev1.PersistentVolumeFilesystem),
+			Resources:  corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: c.size()}},
+			DataSource: &source, DataSourceRef: &corev1.TypedObjectReference{APIGroup: source.APIGroup, Kind: source.Kind, Name: source.Name},
+		},
+	}
+	if c.World.Store.Create(people, claim) == nil {
+		c.Lives++
+	}
+}
+
+// size returns the size of a new copy.
+func (c *Copiers) size() resource.Quantity {
+	return resource.MustParse([...]string{"1Gi", "1Gi", "2Gi", "3Gi"}[c.World.Rand.IntN(4)])
+}
+
 // disturb often deletes a VolumeSnapshot.
 func (c *Copiers) disturb(snapshot *snapshotv1.VolumeSnapshot) {
 	switch n := c.World.Rand.IntN(16); {
@@ -101,6 +149,9 @@ func (c *Copiers) release(snapshot *snapshotv1.VolumeSnapshot) {
 func (c *Copiers) offer(which string) {
 	driver, handle, _ := strings.Cut(which, "/")
 	namespace, name := [...]string{"a", "b"}[c.World.Rand.IntN(2)], c.name()
+	if tenant := c.Storage.FindSnapshot(driver, handle).Data.Tenant; tenant != "" {
+		namespace = tenant // an administrator gives nobody the data of others
+	}
 	content := fmt.Sprintf("static-%d", c.World.Rand.IntN(names))
 	policy := [...]snapshotv1.DeletionPolicy{snapshotv1.VolumeSnapshotContentDelete, snapshotv1.VolumeSnapshotContentRetain}[c.World.Rand.IntN(2)]
 	c.World.Counts["snapshots imported"]++

@@ -17,38 +17,51 @@ var copying = map[string]string{
 	"snapped": `
 spec:
   provisioningModes: [Dynamic, Static]
-  volumeCreation: {capacity: 1Gi, podTemplate: ` + pod("create", "{{ defaultHandle }}", "ready") + `}
+  volumeCreation: {` + copiesAll + `, podTemplate: ` + pod("create", "{{ defaultHandle }}", sourceOf, tenantOf, sizeOf, "ready") + `}
   volumeDeletion: {podTemplate: ` + pod("delete", "{{ volumeHandle }}") + `}
   volumeStaging: {podTemplate: ` + pod("stage", "{{ handle }}", "serve") + `}
-  snapshotCreation: {podTemplate: ` + pod("take-snapshot", snapshotHandle, "{{ handle }}", "write-handle", "ready") + `}
+  snapshotCreation: {podTemplate: ` + pod("take-snapshot", snapshotHandle, volumeOf, "write-handle", "ready") + `}
   snapshotDeletion: {podTemplate: ` + pod("delete-snapshot", snapshotHandle) + `}`,
 	"unstaged": `
 spec:
   provisioningModes: [Dynamic, Static]
-  volumeCreation: {capacity: 1Gi, podTemplate: ` + pod("create", "{{ defaultHandle }}") + `}
+  volumeCreation: {` + copiesAll + `, podTemplate: ` + pod("create", "{{ defaultHandle }}", sourceOf, tenantOf, sizeOf) + `}
   volumeDeletion: {podTemplate: ` + pod("delete", "{{ volumeHandle }}") + `}
   volumeStaging: {podTemplate: ` + pod("stage", "{{ handle }}", "serve") + `}
   volumeUnstaging: {podTemplate: ` + pod("unstage", "{{ handle }}") + `}
-  snapshotCreation: {whileStaged: Wait, podTemplate: ` + pod("take-snapshot", snapshotHandle, "{{ handle }}") + `}
+  snapshotCreation: {whileStaged: Wait, podTemplate: ` + pod("take-snapshot", snapshotHandle, volumeOf) + `}
   snapshotDeletion: {podTemplate: ` + pod("delete-snapshot", snapshotHandle) + `}`,
 	"synced": `
 spec:
   provisioningModes: [Dynamic, Static]
-  volumeCreation: {capacity: 1Gi, podTemplate: ` + pod("create", "{{ defaultHandle }}") + `}
+  volumeCreation: {` + copiesAll + `, handle: "` + byClaim + `", podTemplate: ` + pod("create", byClaim, sourceOf, tenantOf, sizeOf) + `}
   volumeDeletion: {podTemplate: ` + pod("delete", "{{ volumeHandle }}") + `}
   volumeStaging: {podTemplate: ` + pod("stage", "{{ handle }}") + `}
   volumeUnstaging: {podTemplate: ` + pod("unstage", "{{ handle }}") + `}
-  snapshotCreation: {whileStaged: Sync, handle: "` + byName + `", podTemplate: ` + pod("take-snapshot", byName, "{{ handle }}", "ready") + `}
+  snapshotCreation: {whileStaged: Sync, handle: "` + byName + `", podTemplate: ` + pod("take-snapshot", byName, volumeOf, "ready") + `}
   snapshotDeletion: {podTemplate: ` + pod("delete-snapshot", byName) + `}`,
 	"linked": `
 spec:
   provisioningModes: [Dynamic, Static]
-  volumeCreation: {capacity: 1Gi, podTemplate: ` + pod("create", "{{ defaultHandle }}") + `}
+  volumeCreation: {` + copiesAll + `, dependsOnSource: true, podTemplate: ` + pod("create", "{{ defaultHandle }}", sourceOf, tenantOf, sizeOf) + `}
   volumeDeletion: {podTemplate: ` + pod("delete", "{{ volumeHandle }}") + `}
   volumeStaging: {podTemplate: ` + pod("stage", "{{ handle }}", "serve") + `}
-  snapshotCreation: {dependsOnVolume: true, podTemplate: ` + pod("take-snapshot", snapshotHandle, "{{ handle }}") + `}
+  snapshotCreation: {dependsOnVolume: true, podTemplate: ` + pod("take-snapshot", snapshotHandle, volumeOf) + `}
   snapshotDeletion: {podTemplate: ` + pod("delete-snapshot", snapshotHandle) + `}`,
 }
+
+// What the creation of all their volumes has in common, and the words of its script: what is copied, whose it is, and how
+// large it is to be.
+const (
+	copiesAll = `capacity: "{{ requestedMinCapacity }}", dataSources: [VolumeSnapshot, PersistentVolumeClaim]`
+	sourceOf  = "from={{ source.kind ~ '/' ~ source.handle if source else '' }}"
+	tenantOf  = "tenant={{ pvc.metadata.namespace }}"
+	sizeOf    = "size={{ requestedMinCapacity }}"
+
+	// volumeOf is what a snapshot is taken of, and byClaim the handle of volumes whose claims have one name, one after another.
+	volumeOf = "from=PersistentVolumeClaim/{{ handle }}"
+	byClaim  = "{{ pvc.metadata.namespace }}-{{ pvc.metadata.name }}"
+)
 
 // copyingNames are the names of these definitions, in alphabetical order.
 var copyingNames = []string{"linked", "snapped", "synced", "unstaged"}

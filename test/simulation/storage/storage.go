@@ -19,6 +19,12 @@ type Volume struct {
 
 	// By is the UID of the PavVolume whose creation pod made the volume. It is empty if an administrator made it.
 	By types.UID
+
+	// Data is what is in the volume.
+	Data Data
+
+	// Size is the size of the volume in bytes, and SourceSize that of what it is a copy of; 0 if it is not known.
+	Size, SourceSize int64
 }
 
 // System contains all volumes and snapshots of the simulation, by driver and handle.
@@ -45,7 +51,7 @@ func (s *System) Find(driver, handle string) *Volume { return s.volumes[key(driv
 // Make creates a volume. It does nothing if the volume exists.
 func (s *System) Make(driver, handle string, by types.UID) {
 	if s.Find(driver, handle) == nil {
-		s.volumes[key(driver, handle)] = &Volume{Handle: handle, By: by}
+		s.volumes[key(driver, handle)] = &Volume{Handle: handle, By: by, Data: Data{Of: by}}
 	}
 }
 
@@ -77,7 +83,7 @@ const (
 	Validate       = "validate" // leaves the same files as Stage, because both may share a script
 	Stage          = "stage"
 	Unstage        = "unstage"
-	TakeSnapshot   = "take-snapshot" // its handle is the snapshot's, and its first word is that of the volume
+	TakeSnapshot   = "take-snapshot"
 	DeleteSnapshot = "delete-snapshot"
 )
 
@@ -117,15 +123,21 @@ func (s *System) Run(driver string, script Script, by types.UID) (map[string]str
 	files := map[string]string{}
 	switch script.Verb {
 	case Create:
-		s.Make(driver, script.Handle, by)
+		if err := s.create(driver, script, by); err != nil {
+			return nil, err
+		}
 		if slices.Contains(script.Words, WriteHandle) {
 			files["handle"] = script.Handle
 		}
 	case Delete:
 		s.Delete(driver, script.Handle, by)
 	case TakeSnapshot:
-		if err := s.take(driver, script, by); err != nil {
+		snapshot, err := s.take(driver, script, by)
+		if err != nil {
 			return nil, err
+		}
+		if snapshot.Size > 0 {
+			files["snapshotSize"] = fmt.Sprint(snapshot.Size)
 		}
 		if slices.Contains(script.Words, WriteHandle) {
 			files["snapshotHandle"] = script.Handle
