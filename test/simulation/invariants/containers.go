@@ -21,7 +21,7 @@ func (i *Invariants) Starting(node *kubernetes.Node, pod *corev1.Pod) {
 	}
 	i.stagePodStarts(node, pod)
 	if stage := world.Object[*pavv1.PavStage](i.store, "", pod.Labels[pavv1.StageLabel]); stage != nil {
-		if volume := world.Object[*pavv1.PavVolume](i.store, "", stage.Spec.VolumeName); volume != nil && i.running[volume.UID] != "" {
+		if volume := world.Object[*pavv1.PavVolume](i.store, "", stage.Spec.VolumeName); volume != nil && i.running[volume.UID] != "" && !i.runsOnline(i.running[volume.UID]) {
 			i.failf(2, "a container of pod %s starts while pod %s of PavVolume %s runs", pod.Name, i.running[volume.UID], volume.Name)
 		}
 	}

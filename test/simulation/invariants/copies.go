@@ -1,6 +1,7 @@
 package invariants
 
 import (
+	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -46,6 +47,45 @@ func (i *Invariants) copyIsMade(volume *pavv1.PavVolume, pv *corev1.PersistentVo
 	if capacity := pv.Spec.Capacity[corev1.ResourceStorage]; made.Size < made.SourceSize || capacity.Value() < made.SourceSize {
 		i.failf(1, "PersistentVolume %s has %s, its storage %d bytes, and its source %d", pv.Name, capacity.String(), made.Size, made.SourceSize)
 	}
+}
+
+// capacityIsShown checks that a PersistentVolume has no more than its storage.
+func (i *Invariants) capacityIsShown(by string, pv *corev1.PersistentVolume) {
+	i.hasCapacity(by, "PersistentVolume "+pv.Name, pv, pv.Spec.Capacity)
+}
+
+// claimIsShown checks that a claim shows no more than its storage has.
+func (i *Invariants) claimIsShown(by string, claim *corev1.PersistentVolumeClaim) {
+	pv := world.Object[*corev1.PersistentVolume](i.store, "", claim.Spec.VolumeName)
+	if pv != nil && pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == claim.UID {
+		i.hasCapacity(by, "claim "+claim.Namespace+"/"+claim.Name, pv, claim.Status.Capacity)
+	}
+}
+
+func (i *Invariants) hasCapacity(by, what string, pv *corev1.PersistentVolume, shown corev1.ResourceList) {
+	capacity := shown[corev1.ResourceStorage]
+	if pv.Spec.CSI == nil {
+		return
+	}
+	if made := i.storage.Find(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle); made != nil && made.Size > 0 && capacity.Value() > made.Size {
+		i.failf(1, "%s says that %s has %s, and its storage has %d bytes", by, what, capacity.String(), made.Size)
+	}
+}
+
+// growth returns the claims that request more than they have, of which nothing says why.
+func (i *Invariants) growth(warnings func(claim *corev1.PersistentVolumeClaim) []string) []error {
+	var problems []error
+	for _, claim := range world.Objects[*corev1.PersistentVolumeClaim](i.store) {
+		volume := world.Object[*pavv1.PavVolume](i.store, "", protocol.VolumeName(claim.UID))
+		requested, has := claim.Spec.Resources.Requests[corev1.ResourceStorage], claim.Status.Capacity[corev1.ResourceStorage]
+		if volume == nil || claim.DeletionTimestamp != nil || claim.Status.Phase != corev1.ClaimBound || requested.Cmp(has) <= 0 {
+			continue
+		}
+		if whyNot(volume.Status.Conditions) == "" && len(warnings(claim)) == 0 {
+			problems = append(problems, fmt.Errorf("claim %s/%s has %s and requests %s, and nothing says why", claim.Namespace, claim.Name, has.String(), requested.String()))
+		}
+	}
+	return problems
 }
 
 // sourceIsDeleted checks that nothing depends on storage that is deleted: no volume of a provisioner whose volumes depend on

@@ -50,7 +50,7 @@ func (i *Invariants) Settled(warnings func(claim *corev1.PersistentVolumeClaim) 
 			}
 		}
 	}
-	return errors.Join(slices.Concat(problems, i.budgets(), i.places(), i.snapshots())...)
+	return errors.Join(slices.Concat(problems, i.budgets(), i.places(), i.snapshots(), i.growth(warnings))...)
 }
 
 // Unstopped returns an error if a pod of a PavVolume has not started and is not needed any more, but PaV has not

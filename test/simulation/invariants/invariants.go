@@ -105,6 +105,7 @@ func (i *Invariants) isMade(by string, object client.Object) {
 		}
 	case *corev1.PersistentVolume:
 		i.pvIsMade(by, o)
+		i.capacityIsShown(by, o)
 	case *pavv1.PavVolume:
 		i.volumeIsRequested(by, o)
 	}
@@ -120,6 +121,10 @@ func (i *Invariants) isChanged(by string, before, after client.Object) {
 		if loses(pavv1.VolumeFinalizer) {
 			i.volumeIsLetGo(by, o)
 		}
+	case *corev1.PersistentVolume:
+		i.capacityIsShown(by, o)
+	case *corev1.PersistentVolumeClaim:
+		i.claimIsShown(by, o)
 	case *pavv1.PavSnapshot:
 		if before, ok := before.(*pavv1.PavSnapshot); ok && before.Status.Phase != pavv1.SnapshotDeleting && o.Status.Phase == pavv1.SnapshotDeleting {
 			i.snapshotIsCondemned(by, before)

@@ -18,6 +18,10 @@ type use struct {
 	name    string // of the pod
 	storage string // such as "volume plain/h"
 	changes bool   // and does not only read it
+	alone   bool   // and no other pod may do anything to it
+
+	// unstaged says that no node may have it staged meanwhile, and online that nodes may begin and end to have it.
+	unstaged, online bool
 }
 
 // use checks that storage is not read while a pod changes or deletes it, or while it is staged and must not be, and records
@@ -29,12 +33,12 @@ func (i *Invariants) use(pod *corev1.Pod, owner types.UID) {
 	}
 	for _, u := range i.usesOf(pod, script, owner) {
 		for _, other := range i.uses {
-			if other.storage == u.storage && other.changes != u.changes {
+			if other.storage == u.storage && (other.changes != u.changes || other.alone && u.alone) {
 				i.failf(2, "a container of pod %s starts to %s %s, which pod %s %ss", u.name, u.verb(), u.storage, other.name, other.verb())
 			}
 		}
-		if !u.changes {
-			i.readIsUnstaged(pod, u)
+		if u.unstaged {
+			i.isUnstaged(pod, u)
 		}
 		i.uses = append(i.uses, u)
 	}
@@ -45,23 +49,28 @@ func (i *Invariants) isReadUnstaged(driver string) bool {
 	return reading.WhileStaged(world.Object[*pavv1.PavProvisioner](i.store, "", driver)) == pavv1.SnapshotWait
 }
 
-// readIsUnstaged checks that no node has a volume that is about to be read, if its definition says so.
-func (i *Invariants) readIsUnstaged(pod *corev1.Pod, u use) {
+// isUnstaged checks that no node has a volume that is about to be read or expanded.
+func (i *Invariants) isUnstaged(pod *corev1.Pod, u use) {
 	for _, stage := range world.Objects[*pavv1.PavStage](i.store) {
 		begun := stage.Status.Phase == pavv1.StageStaging || stage.Status.Phase == pavv1.StageStaged || stage.Status.Phase == pavv1.StageUnstaging
-		if volumeOf(stage) == u.storage && begun && i.isReadUnstaged(stage.Spec.Provisioner) {
-			i.failf(2, "a container of pod %s starts to read %s, which is staged on %s (%s)", pod.Name, u.storage, stage.Spec.NodeName, stage.Status.Phase)
+		if volumeOf(stage) == u.storage && begun {
+			i.failf(2, "a container of pod %s starts to %s %s, which is staged on %s (%s)", pod.Name, u.verb(), u.storage, stage.Spec.NodeName, stage.Status.Phase)
 		}
 	}
 }
 
-// stagingIsAllowed checks that a volume is not staged while a pod reads it, if its definition says so.
+// stagingIsAllowed checks that a volume is not staged while a pod reads or expands it, if its definition says so.
 func (i *Invariants) stagingIsAllowed(pod *corev1.Pod, stage *pavv1.PavStage) {
 	for _, u := range i.uses {
-		if u.storage == volumeOf(stage) && !u.changes && i.isReadUnstaged(stage.Spec.Provisioner) {
-			i.failf(2, "staging pod %s starts while pod %s reads %s", pod.Name, u.name, u.storage)
+		if u.storage == volumeOf(stage) && u.unstaged {
+			i.failf(2, "staging pod %s starts while pod %s %ss %s", pod.Name, u.name, u.verb(), u.storage)
 		}
 	}
+}
+
+// runsOnline reports whether a running pod expands a volume while nodes may stage and unstage it.
+func (i *Invariants) runsOnline(pod types.UID) bool {
+	return slices.ContainsFunc(i.uses, func(u use) bool { return u.pod == pod && u.online })
 }
 
 func volumeOf(stage *pavv1.PavStage) string {
@@ -79,7 +88,7 @@ func (u use) verb() string {
 func (i *Invariants) usesOf(pod *corev1.Pod, script storage.Script, owner types.UID) []use {
 	driver := pod.Annotations["simulation/driver"]
 	volume := func(handle string, changes bool) use {
-		return use{pod: pod.UID, name: pod.Name, storage: "volume " + driver + "/" + handle, changes: changes}
+		return use{pod: pod.UID, name: pod.Name, storage: "volume " + driver + "/" + handle, changes: changes, unstaged: !changes && i.isReadUnstaged(driver)}
 	}
 	snapshot := func(handle string, changes bool) use {
 		return use{pod: pod.UID, name: pod.Name, storage: "snapshot " + driver + "/" + handle, changes: changes}
@@ -98,7 +107,16 @@ func (i *Invariants) usesOf(pod *corev1.Pod, script storage.Script, owner types.
 		}
 		return uses
 	case storage.Delete:
-		return []use{volume(script.Handle, true)}
+		u := volume(script.Handle, true)
+		u.alone = true
+		return []use{u}
+	case storage.Expand:
+		u := volume(script.Handle, true)
+		u.alone = true
+		if p := world.Object[*pavv1.PavProvisioner](i.store, "", driver); p != nil && p.Spec.VolumeExpansion != nil {
+			u.unstaged, u.online = p.Spec.VolumeExpansion.IsOffline(), !p.Spec.VolumeExpansion.IsOffline()
+		}
+		return []use{u}
 	case storage.TakeSnapshot:
 		_, source := script.Source()
 		return []use{volume(source, false), snapshot(script.Handle, true)}

@@ -47,6 +47,9 @@ func (c *Copiers) Choices(add func(world.Choice)) {
 			add(world.Choice{What: "a tenant clones a volume", Weight: 2, Do: func() { c.clone(claims[c.World.Rand.IntN(len(claims))]) }})
 		}
 	}
+	if bound := slices.DeleteFunc(slices.Clone(claims), func(o *corev1.PersistentVolumeClaim) bool { return !canGrow(o) }); len(bound) > 0 && !c.Leaving {
+		add(world.Choice{What: "a tenant wants another capacity", Weight: 3, Do: func() { c.grow(bound[c.World.Rand.IntN(len(bound))]) }})
+	}
 	if len(snapshots) > 0 {
 		add(world.Choice{What: "a tenant does something to a VolumeSnapshot", Weight: 2, Do: func() { c.disturb(snapshots[c.World.Rand.IntN(len(snapshots))]) }})
 	}
@@ -117,6 +120,33 @@ func (c *Copiers) claim(namespace, driver string, source corev1.TypedLocalObject
 // size returns the size of a new copy.
 func (c *Copiers) size() resource.Quantity {
 	return resource.MustParse([...]string{"1Gi", "1Gi", "2Gi", "3Gi"}[c.World.Rand.IntN(4)])
+}
+
+// grow changes the request of a bound claim, mostly to more. The API server lets it become less only while the volume has not
+// grown so far.
+func (c *Copiers) grow(claim *corev1.PersistentVolumeClaim) {
+	has, requested := claim.Status.Capacity[corev1.ResourceStorage], claim.Spec.Resources.Requests[corev1.ResourceStorage]
+	next := resource.NewQuantity(requested.Value()+1<<30, resource.BinarySI)
+	if c.World.Rand.IntN(4) == 0 {
+		next = resource.NewQuantity(requested.Value()-1<<29, resource.BinarySI)
+	}
+	if next.Cmp(has) <= 0 || next.Value() > most {
+		return
+	}
+	c.World.Counts["claims that grow, or change their mind"]++
+	_ = world.Change(c.World.Store, people, claim, func(o *corev1.PersistentVolumeClaim) {
+		o.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: *next}
+	})
+}
+
+// most is the largest size that tenants ask for.
+const most = 6 << 30
+
+// canGrow reports whether the API server lets the request of a claim grow.
+func canGrow(claim *corev1.PersistentVolumeClaim) bool {
+	name, _, _ := strings.Cut(*claim.Spec.StorageClassName, "-")
+	_, has := claim.Status.Capacity[corev1.ResourceStorage]
+	return copying[name] != "" && claim.Status.Phase == corev1.ClaimBound && has && claim.DeletionTimestamp == nil
 }
 
 // disturb often deletes a VolumeSnapshot.

@@ -173,6 +173,9 @@ func templates(p *pavv1.PavProvisioner) []*pavv1.Template {
 	if d := p.Spec.VolumeDeletion; d != nil && d.PodTemplate != nil {
 		all = append(all, d.PodTemplate)
 	}
+	if e := p.Spec.VolumeExpansion; e != nil && e.PodTemplate != nil {
+		all = append(all, e.PodTemplate)
+	}
 	if s := p.Spec.SnapshotCreation; s != nil {
 		all = append(all, s.PodTemplate)
 	}

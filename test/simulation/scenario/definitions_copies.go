@@ -18,6 +18,7 @@ var copying = map[string]string{
 spec:
   provisioningModes: [Dynamic, Static]
   volumeCreation: {` + copiesAll + `, podTemplate: ` + pod("create", "{{ defaultHandle }}", sourceOf, tenantOf, sizeOf, "ready") + `}
+  volumeExpansion: {podTemplate: ` + pod("expand", "{{ handle }}", "size={{ newCapacity }}") + `}
   volumeDeletion: {podTemplate: ` + pod("delete", "{{ volumeHandle }}") + `}
   volumeStaging: {podTemplate: ` + pod("stage", "{{ handle }}", "serve") + `}
   snapshotCreation: {podTemplate: ` + pod("take-snapshot", snapshotHandle, volumeOf, "write-handle", "ready") + `}
@@ -26,6 +27,7 @@ spec:
 spec:
   provisioningModes: [Dynamic, Static]
   volumeCreation: {` + copiesAll + `, podTemplate: ` + pod("create", "{{ defaultHandle }}", sourceOf, tenantOf, sizeOf) + `}
+  volumeExpansion: {online: false, podTemplate: ` + pod("expand", "{{ handle }}", "size={{ newCapacity }}") + `}
   volumeDeletion: {podTemplate: ` + pod("delete", "{{ volumeHandle }}") + `}
   volumeStaging: {podTemplate: ` + pod("stage", "{{ handle }}", "serve") + `}
   volumeUnstaging: {podTemplate: ` + pod("unstage", "{{ handle }}") + `}
@@ -35,6 +37,7 @@ spec:
 spec:
   provisioningModes: [Dynamic, Static]
   volumeCreation: {` + copiesAll + `, handle: "` + byClaim + `", podTemplate: ` + pod("create", byClaim, sourceOf, tenantOf, sizeOf) + `}
+  volumeExpansion: {podTemplate: ` + pod("expand", "{{ handle }}", "size={{ newCapacity }}") + `}
   volumeDeletion: {podTemplate: ` + pod("delete", "{{ volumeHandle }}") + `}
   volumeStaging: {podTemplate: ` + pod("stage", "{{ handle }}") + `}
   volumeUnstaging: {podTemplate: ` + pod("unstage", "{{ handle }}") + `}
@@ -44,6 +47,7 @@ spec:
 spec:
   provisioningModes: [Dynamic, Static]
   volumeCreation: {` + copiesAll + `, dependsOnSource: true, podTemplate: ` + pod("create", "{{ defaultHandle }}", sourceOf, tenantOf, sizeOf) + `}
+  volumeExpansion: {podTemplate: ` + pod("expand", "{{ handle }}", "size={{ newCapacity }}") + `}
   volumeDeletion: {podTemplate: ` + pod("delete", "{{ volumeHandle }}") + `}
   volumeStaging: {podTemplate: ` + pod("stage", "{{ handle }}", "serve") + `}
   snapshotCreation: {dependsOnVolume: true, podTemplate: ` + pod("take-snapshot", snapshotHandle, volumeOf) + `}

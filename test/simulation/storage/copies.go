@@ -102,6 +102,20 @@ func (s *System) create(driver string, script Script, by types.UID) error {
 	return nil
 }
 
+// expand makes a volume as large as a script asks for, and returns its size. It never shrinks the volume.
+func (s *System) expand(driver string, script Script) (int64, error) {
+	found := s.Find(driver, script.Handle)
+	if found == nil {
+		return 0, fmt.Errorf("%s has no volume with the handle %q", driver, script.Handle)
+	}
+	asked, err := strconv.ParseInt(script.value(size), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("the size of a volume: %w", err)
+	}
+	found.Size = max(found.Size, asked)
+	return found.Size, nil
+}
+
 // take makes a snapshot. It does nothing if the snapshot exists.
 func (s *System) take(driver string, script Script, by types.UID) (*Snapshot, error) {
 	if found := s.FindSnapshot(driver, script.Handle); found != nil {

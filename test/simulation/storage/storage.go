@@ -83,6 +83,7 @@ const (
 	Validate       = "validate" // leaves the same files as Stage, because both may share a script
 	Stage          = "stage"
 	Unstage        = "unstage"
+	Expand         = "expand"
 	TakeSnapshot   = "take-snapshot"
 	DeleteSnapshot = "delete-snapshot"
 )
@@ -131,6 +132,12 @@ func (s *System) Run(driver string, script Script, by types.UID) (map[string]str
 		}
 	case Delete:
 		s.Delete(driver, script.Handle, by)
+	case Expand:
+		capacity, err := s.expand(driver, script)
+		if err != nil {
+			return nil, err
+		}
+		files["capacity"] = fmt.Sprint(capacity)
 	case TakeSnapshot:
 		snapshot, err := s.take(driver, script, by)
 		if err != nil {
