@@ -44,6 +44,9 @@ func (i *Invariants) copyIsMade(volume *pavv1.PavVolume, pv *corev1.PersistentVo
 	if want, known := i.copied[volume.UID]; !known || made.Data != want {
 		i.failf(1, "PersistentVolume %s is made from %s %s/%s with the data %v, and has %v", pv.Name, source.Kind, source.Namespace, source.Name, want, made.Data)
 	}
+	if source.Capacity == nil {
+		return // PaV was not told how large it is: an administrator has imported a snapshot before its record had a size
+	}
 	if capacity := pv.Spec.Capacity[corev1.ResourceStorage]; made.Size < made.SourceSize || capacity.Value() < made.SourceSize {
 		i.failf(1, "PersistentVolume %s has %s, its storage %d bytes, and its source %d", pv.Name, capacity.String(), made.Size, made.SourceSize)
 	}
