@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing/synctest"
 	"time"
@@ -44,12 +45,20 @@ type simulated struct {
 	trouble  *kubernetes.Trouble
 	webhook  *agents.Webhook
 	on       map[string]string // the node of each node agent, by the agent's name
+	copies   bool              // the world has snapshots
 
 	disturber *scenario.Disturber
 	tenants   *scenario.Tenants
 	admins    *scenario.Admins
+	copiers   *scenario.Copiers // nil in a world without copies
 	people    []world.Actor
 	agents    int // the number of agents that have ever started
+}
+
+// haveCopies reports whether the world of a seed has copies. Its random source is not that of the world: worlds without
+// copies must go on as they did before there were any.
+func haveCopies(seed uint64, s settings) bool {
+	return s.copies || s.has("copies") && rand.New(rand.NewPCG(seed, ^seed)).IntN(4) == 0
 }
 
 // run simulates one world. The seed determines all random choices.
@@ -67,22 +76,17 @@ func newWorld(ctx context.Context, seed uint64, s settings) (*simulated, error) 
 	uuid.SetRand(rand.NewChaCha8(sha256.Sum256(binary.BigEndian.AppendUint64(nil, seed)))) // for the IDs of passes, by which the world orders calls
 	store := kubernetes.NewStore()
 	store.Name = uint32(seed)
-	w := &simulated{World: world.New(seed, store), settings: s, system: storage.New()}
+	w := &simulated{World: world.New(seed, store), settings: s, system: storage.New(), copies: haveCopies(seed, s)}
 	if *history {
 		w.Trace = func(line string) { fmt.Fprintln(os.Stderr, line) }
 	}
 	w.rules = invariants.Watch(store, w.system, func(by string) bool { return strings.HasPrefix(by, "controller-") || strings.HasPrefix(by, "agent-") })
 	w.Heard, w.rules.Pass = w.rules.Heard, w.Pass
 	names := []string{"n1", "n2", "n3"}
-	if err := scenario.Populate(store, names); err != nil {
+	if err := scenario.Populate(store, names, w.copies); err != nil {
 		return nil, err
 	}
-	for _, part := range []world.Actor{
-		&kubernetes.Volumes{World: w.World}, &kubernetes.Scheduler{World: w.World}, &kubernetes.Attacher{World: w.World},
-		&kubernetes.Collector{World: w.World, Kinds: []string{"Pod", "PavStage", "CSIDriver"}},
-	} {
-		w.Add(&world.OfStore{Store: store, Actor: part})
-	}
+	w.addKubernetes()
 	w.trouble = &kubernetes.Trouble{
 		Hangs: s.perMille("hangs", w.Rand.IntN(60)), Fails: s.perMille("fails", w.Rand.IntN(300)), Dies: s.perMille("dies", w.Rand.IntN(4)*w.Rand.IntN(4)),
 		Slow: s.perMille("slow", w.Rand.IntN(200)), Late: s.perMille("late", w.Rand.IntN(100)), Broken: s.broken,
@@ -91,13 +95,31 @@ func newWorld(ctx context.Context, seed uint64, s settings) (*simulated, error) 
 		Refused: s.perMille("refused", w.Rand.IntN(60)), Cut: s.perMille("cut", w.Rand.IntN(60)), Killed: s.perMille("killed", w.Rand.IntN(10)),
 	}
 	if w.Rand.IntN(2) == 0 && s.has("killed") {
-		w.faults.Weak = agents.Kinds[w.Rand.IntN(len(agents.Kinds))]
+		kinds := agents.Kinds
+		if w.copies {
+			kinds = slices.Concat(kinds, agents.KindsOfCopies)
+		}
+		w.faults.Weak = kinds[w.Rand.IntN(len(kinds))]
 	}
 	w.events = agents.NewEvents(w.World)
 	w.addWebhook()
 	w.addNodes(ctx, names)
 	w.addPeople()
 	return w, nil
+}
+
+// addKubernetes adds the controllers of Kubernetes, and the snapshot-controller.
+func (w *simulated) addKubernetes() {
+	parts := []world.Actor{
+		&kubernetes.Volumes{World: w.World}, &kubernetes.Scheduler{World: w.World}, &kubernetes.Attacher{World: w.World},
+		&kubernetes.Collector{World: w.World, Kinds: []string{"Pod", "PavStage", "CSIDriver"}},
+	}
+	if w.copies {
+		parts = append(parts, &kubernetes.Snapshots{World: w.World})
+	}
+	for _, part := range parts {
+		w.Add(&world.OfStore{Store: w.Store, Actor: part})
+	}
 }
 
 // addWebhook adds the webhook that checks the agents' pods.
@@ -116,7 +138,7 @@ func (w *simulated) addNodes(ctx context.Context, names []string) {
 	w.rules.Leads = func(by string) bool { return d.Former == nil || by != d.Former.Name }
 	for _, name := range names {
 		node := kubernetes.NewNode(w.World, name, w.system, w.trouble)
-		node.Starting, node.Ended = func(pod *corev1.Pod) { w.rules.Starting(node, pod) }, w.rules.Ended
+		node.Starting, node.Ready, node.Ended = func(pod *corev1.Pod) { w.rules.Starting(node, pod) }, w.rules.Ready, w.rules.Ended
 		node.Drivers = func(driver string) (csi.NodeServer, context.Context) { return d.Driver(node, driver) }
 		d.Nodes = append(d.Nodes, node)
 		w.Add(node)
@@ -171,7 +193,7 @@ func (w *simulated) beginOn(ctx context.Context, node *kubernetes.Node) *agents.
 	w.agents++
 	n := &agents.Node{
 		Name: fmt.Sprintf("agent-%d", w.agents), On: node.Name, World: w.World, Faults: w.faults, Events: w.events, Machine: node.Machine,
-		Clock: w.clock(), Linked: func() bool { return node.Linked }, Dies: func() { w.disturber.DiesOn(node) },
+		Clock: w.clock(), Linked: func() bool { return node.Linked }, Dies: func() { w.disturber.DiesOn(node) }, Flushes: w.copies,
 	}
 	w.on[n.Name] = node.Name
 	if err := n.Start(ctx, shared); err != nil {
@@ -183,12 +205,17 @@ func (w *simulated) beginOn(ctx context.Context, node *kubernetes.Node) *agents.
 
 // addPeople adds tenants and administrators.
 func (w *simulated) addPeople() {
-	w.tenants = &scenario.Tenants{World: w.World, Nodes: w.disturber.Nodes, Classes: w.settings.classes}
+	w.tenants = &scenario.Tenants{World: w.World, Nodes: w.disturber.Nodes, Classes: w.settings.classes, Copies: w.copies}
 	w.tenants.Choose()
-	w.admins = &scenario.Admins{World: w.World, Storage: w.system}
+	w.admins = &scenario.Admins{World: w.World, Storage: w.system, Copies: w.copies}
 	w.people = []world.Actor{&scenario.Paced{World: w.World, Actor: w.tenants, Pause: pause(w.World, 4*time.Second)}}
 	if administrators := (&scenario.Paced{World: w.World, Actor: w.admins, Pause: pause(w.World, 20*time.Second)}); w.settings.has("administrators") {
 		w.people = append(w.people, administrators)
+	}
+	if w.copies {
+		w.copiers = &scenario.Copiers{World: w.World, Storage: w.system, Most: 1 + w.Rand.IntN(8)}
+		w.people = append(w.people, &scenario.Paced{World: w.World, Actor: w.copiers, Pause: pause(w.World, 6*time.Second)})
+		w.Counts["worlds with copies"]++
 	}
 	w.come()
 }
@@ -219,9 +246,11 @@ func (w *simulated) idle(wait time.Duration) error {
 	return w.Run(1_000_000, func() bool { return time.Now().After(until) })
 }
 
-// empty reports whether there are no claims, pods, PersistentVolumes, PavVolumes or PavStages.
+// empty reports whether there are no claims, pods, volumes, stages and snapshots, and no records of them.
 func (w *simulated) empty() bool {
-	for _, kind := range []string{"PersistentVolumeClaim", "Pod", "PersistentVolume", "PavVolume", "PavStage"} {
+	for _, kind := range []string{
+		"PersistentVolumeClaim", "Pod", "PersistentVolume", "PavVolume", "PavStage", "VolumeSnapshot", "VolumeSnapshotContent", "PavSnapshot",
+	} {
 		if w.Store.Len(kind) > 0 {
 			return false
 		}
@@ -265,6 +294,9 @@ func (w *simulated) live() error {
 	// All people delete their objects, and nothing must remain.
 	w.Notef("leaving")
 	w.tenants.Leaving, w.admins.Leaving = true, true
+	if w.copies {
+		w.copiers.Leaving = true
+	}
 	w.come()
 	if err := w.rest(60 * time.Minute); err != nil {
 		return err
@@ -286,6 +318,9 @@ func (w *simulated) end() outcome {
 	d := w.disturber
 	if d.Former != nil {
 		d.Former.Kill()
+	}
+	if w.copies {
+		w.tenants.Lives += w.copiers.Lives
 	}
 	o := outcome{lives: w.tenants.Lives, steps: w.Steps, passes: d.Controller.Passes(), counts: w.Counts, bound: w.bound()}
 	d.Controller.Kill()

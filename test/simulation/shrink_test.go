@@ -20,10 +20,13 @@ type settings struct {
 	// random choice.
 	broken  string
 	classes []string
+
+	// copies says that the world has copies, whatever its seed.
+	copies bool
 }
 
 // optional lists the kinds of trouble that a run can do without.
-var optional = []string{"refused", "cut", "killed", "hangs", "slow", "fails", "dies", "late", "clocks", "disturbances", "administrators"}
+var optional = []string{"refused", "cut", "killed", "hangs", "slow", "fails", "dies", "late", "clocks", "disturbances", "administrators", "copies"}
 
 func (s settings) has(what string) bool { return !slices.Contains(s.without, what) }
 
@@ -41,6 +44,9 @@ func (s settings) command(seed uint64) string {
 	if len(s.without) > 0 {
 		text += " -without " + strings.Join(s.without, ",")
 	}
+	if s.copies {
+		text += " -copies"
+	}
 	return text + `"`
 }
 
@@ -57,13 +63,15 @@ func shrink(t *testing.T, seed uint64, s settings, failure error) (settings, err
 		return err
 	}
 	for _, what := range optional {
-		tried := settings{steps: s.steps, without: append(slices.Clone(s.without), what)}
+		tried := s
+		tried.without = append(slices.Clone(s.without), what)
 		if err := fails(tried); err != nil {
 			s, failure = tried, err
 		}
 	}
 	for part := s.steps / 2; part > 0; part /= 2 {
-		tried := settings{steps: s.steps - part, without: s.without}
+		tried := s
+		tried.steps = s.steps - part
 		if err := fails(tried); err != nil {
 			s, failure = tried, err
 		}

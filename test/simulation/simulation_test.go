@@ -27,6 +27,7 @@ var (
 	during    = flag.Duration("during", 0, "take seeds for as long as this, instead of so many")
 	steps     = flag.Int("steps", 3000, "how many steps are disturbed, in each run")
 	without   = flag.String("without", "", "what does not happen, of "+strings.Join(optional, ", "))
+	copies    = flag.Bool("copies", false, "only worlds with snapshots, whatever their seeds")
 	twice     = flag.Uint64("twice", 5, "how many seeds are run twice, from the first on")
 	history   = flag.Bool("history", false, "print the history of each run")
 )
@@ -69,7 +70,7 @@ func (o outcome) String() string {
 
 // asked returns the settings from the flags.
 func asked() settings {
-	s := settings{steps: *steps}
+	s := settings{steps: *steps, copies: *copies}
 	if *without != "" {
 		s.without = strings.Split(*without, ",")
 	}
@@ -95,13 +96,23 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
-// TestFormerFailures runs the seeds that have found a bug before.
+// TestFormerFailures runs the seeds that have found a bug before. Most of them are older than copies.
 func TestFormerFailures(t *testing.T) {
-	raw, err := os.ReadFile("testdata/seeds")
+	for _, seed := range formerSeeds(t, "testdata/seeds") {
+		simulate(t, seed, settings{steps: 3000, without: []string{"copies"}})
+	}
+	for _, seed := range formerSeeds(t, "testdata/seeds-copies") {
+		simulate(t, seed, settings{steps: 3000, copies: true})
+	}
+}
+
+// formerSeeds returns the seeds in a file.
+func formerSeeds(t *testing.T, name string) (seeds []uint64) {
+	t.Helper()
+	raw, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ran := 0
 	for line := range strings.Lines(string(raw)) {
 		first, _, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if first == "" || first == "#" {
@@ -109,14 +120,14 @@ func TestFormerFailures(t *testing.T) {
 		}
 		seed, err := strconv.ParseUint(first, 10, 64)
 		if err != nil {
-			t.Fatalf("testdata/seeds: %v", err)
+			t.Fatalf("%s: %v", name, err)
 		}
-		simulate(t, seed, settings{steps: 3000})
-		ran++
+		seeds = append(seeds, seed)
 	}
-	if ran == 0 {
-		t.Error("testdata/seeds has no seeds")
+	if len(seeds) == 0 {
+		t.Errorf("%s has no seeds", name)
 	}
+	return seeds
 }
 
 // TestSameSeed checks that runs with the same seed have the same history. It logs the hash of the history: two commits

@@ -24,6 +24,12 @@ var Kinds = []string{
 	"RecordPublication", "ForgetPublication", "PublishPod", "UnpublishPod",
 }
 
+// KindsOfCopies are further kinds of writes, in worlds with copies.
+var KindsOfCopies = []string{
+	"create PavSnapshot", "patch PavSnapshot", "patch status of PavSnapshot", "delete PavSnapshot",
+	"patch VolumeSnapshotContent", "patch status of VolumeSnapshotContent", "patch status of PavVolume",
+}
+
 // weakness is the rate, in thousandths, of kills at the kind in Weak.
 const weakness = 200
 

@@ -15,6 +15,7 @@ import (
 	"github.com/albertofaria/pav/internal/node"
 	"github.com/albertofaria/pav/internal/node/collect"
 	pavcsi "github.com/albertofaria/pav/internal/node/csi"
+	"github.com/albertofaria/pav/internal/node/flush"
 	"github.com/albertofaria/pav/internal/node/monitor"
 	"github.com/albertofaria/pav/internal/node/stage"
 	"github.com/albertofaria/pav/internal/reconcile"
@@ -42,6 +43,9 @@ type Node struct {
 
 	// Linked reports whether the node can reach the API server.
 	Linked func() bool
+
+	// Flushes says that the agent answers requests to write volumes back, which only worlds with copies have.
+	Flushes bool
 
 	view    *world.View
 	pods    *world.View // the pods of the controller agent
@@ -99,6 +103,9 @@ func (n *Node) Start(ctx context.Context, shared *Shared) error {
 	if err := monitor.WatchStages(ctx, mgr, notifier, watcher); err != nil {
 		return err
 	}
+	if err := n.watchFlushes(mgr, stager); err != nil {
+		return err
+	}
 	volumes, err := monitor.CacheOptions(n.On)
 	if err != nil {
 		return err
@@ -112,6 +119,13 @@ func (n *Node) Start(ctx context.Context, shared *Shared) error {
 	}
 	n.World.Settle()
 	return nil
+}
+
+func (n *Node) watchFlushes(mgr *world.Manager, stager *stage.Stager) error {
+	if !n.Flushes {
+		return nil
+	}
+	return flush.Watch(mgr, flush.New(stager, n.agent.Directories()))
 }
 
 // Driver returns the Node service of a driver, and a context that ends with the agent. Calls of the service use that

@@ -31,26 +31,26 @@ func (i *Invariants) Settled(warnings func(claim *corev1.PersistentVolumeClaim) 
 	var problems []error
 	for _, claim := range world.Objects[*corev1.PersistentVolumeClaim](i.store) {
 		switch {
-		case claim.DeletionTimestamp != nil && i.used(claim.Namespace, claim.Name, ""):
-			// pods still use the claim, so Kubernetes keeps it
+		case claim.DeletionTimestamp != nil && (i.used(claim.Namespace, claim.Name, "") || i.isSource(claim)):
+			// pods still use the claim, or snapshots are made of it, so Kubernetes keeps it
 		case claim.DeletionTimestamp != nil:
 			problems = append(problems, fmt.Errorf("claim %s/%s is deleted and does not go", claim.Namespace, claim.Name))
 		case claim.Status.Phase == corev1.ClaimPending && i.expects(claim) && mistaken(claim):
 			if !slices.ContainsFunc(warnings(claim), func(w string) bool { return strings.Contains(w, "volume mode") }) {
 				problems = append(problems, fmt.Errorf("claim %s/%s has a mode that its provisioner has not; its warnings are %q", claim.Namespace, claim.Name, warnings(claim)))
 			}
-		case claim.Status.Phase == corev1.ClaimPending && i.expects(claim) && !i.refused(claim) && !lost(warnings(claim)):
+		case claim.Status.Phase == corev1.ClaimPending && i.expects(claim) && !i.refused(claim) && !lost(warnings(claim)) && !i.waitsForSource(claim, warnings(claim)):
 			problems = append(problems, fmt.Errorf("claim %s/%s waits; its warnings are %q", claim.Namespace, claim.Name, warnings(claim)))
 		}
 	}
-	for _, kind := range []string{"PavVolume", "PavStage", "PersistentVolume", "Pod"} {
+	for _, kind := range []string{"PavVolume", "PavStage", "PavSnapshot", "PersistentVolume", "Pod"} {
 		for _, object := range i.store.All(kind) {
 			if object.GetDeletionTimestamp() != nil && i.why(object) == "" {
 				problems = append(problems, fmt.Errorf("%s is deleted and does not go; finalizers %v", i.store.KeyOf(object), object.GetFinalizers()))
 			}
 		}
 	}
-	return errors.Join(slices.Concat(problems, i.budgets(), i.places())...)
+	return errors.Join(slices.Concat(problems, i.budgets(), i.places(), i.snapshots(), i.growth(warnings))...)
 }
 
 // Unstopped returns an error if a pod of a PavVolume has not started and is not needed any more, but PaV has not
@@ -147,11 +147,9 @@ func (i *Invariants) used(namespace, claim, node string) bool {
 func (i *Invariants) why(object client.Object) string {
 	switch o := object.(type) {
 	case *pavv1.PavVolume:
-		for _, c := range o.Status.Conditions {
-			if c.Status == metav1.ConditionFalse {
-				return c.Reason + ": " + c.Message
-			}
-		}
+		return whyNot(o.Status.Conditions)
+	case *pavv1.PavSnapshot:
+		return whyNot(o.Status.Conditions)
 	case *corev1.PersistentVolume:
 		if o.Status.Phase == corev1.VolumeBound {
 			return "it is bound"
@@ -162,6 +160,16 @@ func (i *Invariants) why(object client.Object) string {
 	case *pavv1.PavStage:
 		if o.Status.Phase != "" && i.used(o.Spec.ClaimRef.Namespace, o.Spec.ClaimRef.Name, o.Spec.NodeName) {
 			return "its clients use it"
+		}
+	}
+	return ""
+}
+
+// whyNot returns the reason of a condition that is false, or "".
+func whyNot(conditions []metav1.Condition) string {
+	for _, c := range conditions {
+		if c.Status == metav1.ConditionFalse {
+			return c.Reason + ": " + c.Message
 		}
 	}
 	return ""
@@ -249,7 +257,7 @@ func (i *Invariants) Left(warnings []string, nodes []*kubernetes.Node) error {
 		}
 		problems = append(problems, fmt.Errorf("the storage of the handle %q of %s is left, and nobody knows", handle, driver))
 	}
-	return errors.Join(problems...)
+	return errors.Join(append(problems, i.leftSnapshots(all))...)
 }
 
 // last returns the last version of each PavVolume that ever existed, by UID.

@@ -7,15 +7,14 @@ import (
 	"strings"
 	"time"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/protocol"
 	"github.com/albertofaria/pav/test/simulation/kubernetes"
-	simnode "github.com/albertofaria/pav/test/simulation/node"
 	"github.com/albertofaria/pav/test/simulation/storage"
 	"github.com/albertofaria/pav/test/simulation/world"
 )
@@ -38,15 +37,17 @@ type Invariants struct {
 	Calm, Idle bool
 
 	failed  error
-	running map[types.UID]types.UID // for each PavVolume, its pod with a running container
-	owners  map[types.UID]types.UID // for each pod in running, its PavVolume
-	reads   map[string]*reads       // by agent
-	changed map[string]change       // the last change of each PavVolume by an agent, by name
-	late    map[types.UID]bool      // pods that were created late and that their PavVolumes do not name
-	minutes map[asker]minute        // since the world is calm
+	running map[types.UID]types.UID    // for each PavVolume or PavSnapshot, its pod with a running container
+	owners  map[types.UID]types.UID    // for each pod in running, its owner
+	uses    []use                      // what the pods with running containers do to storage
+	copied  map[types.UID]storage.Data // what was in the source of each PavVolume when it was requested
+	reads   map[string]*reads          // by agent
+	changed map[string]change          // the last change of each PavVolume or PavSnapshot by an agent, by name
+	late    map[types.UID]bool         // pods that were created late and that their owners do not name
+	minutes map[asker]minute           // since the world is calm
 }
 
-// change is a change of a PavVolume by an agent.
+// change is a change of a PavVolume or a PavSnapshot by an agent.
 type change struct {
 	by string
 	at time.Time
@@ -54,9 +55,9 @@ type change struct {
 
 // Watch starts to check the invariants of a world.
 func Watch(store *world.Store, system *storage.System, isAgent func(by string) bool) *Invariants {
-	i := &Invariants{store: store, storage: system, IsAgent: isAgent, running: map[types.UID]types.UID{}, owners: map[types.UID]types.UID{}, reads: map[string]*reads{}, changed: map[string]change{}, late: map[types.UID]bool{}, minutes: map[asker]minute{}}
+	i := &Invariants{store: store, storage: system, IsAgent: isAgent, running: map[types.UID]types.UID{}, owners: map[types.UID]types.UID{}, reads: map[string]*reads{}, changed: map[string]change{}, late: map[types.UID]bool{}, copied: map[types.UID]storage.Data{}, minutes: map[asker]minute{}}
 	store.Hook(i.write)
-	system.Deleting = i.deleting
+	system.Deleting, system.DeletingSnapshot = i.deleting, i.deletingSnapshot
 	return i
 }
 
@@ -81,60 +82,88 @@ func (i *Invariants) write(by string, before, after client.Object) error {
 	if after != nil {
 		i.measure(by, after)
 	}
-	if volume, ok := changed.(*pavv1.PavVolume); ok {
-		i.changed[volume.Name] = change{by: by, at: time.Now()}
+	switch changed.(type) {
+	case *pavv1.PavVolume, *pavv1.PavSnapshot:
+		i.changed[changed.GetName()] = change{by: by, at: time.Now()}
 	}
-	switch o := after.(type) {
-	case *corev1.Pod:
-		if before == nil && o.Labels[pavv1.StageLabel] != "" {
-			i.stagePodIsMade(by, o)
-		} else if before == nil {
-			i.podIsMade(by, o)
-		}
-	case *corev1.PersistentVolume:
-		if before == nil {
-			i.pvIsMade(by, o)
-		}
-	case *pavv1.PavVolume:
-		if before != nil && world.HasFinalizer(before, pavv1.VolumeFinalizer) && !world.HasFinalizer(o, pavv1.VolumeFinalizer) {
-			i.volumeIsLetGo(by, o)
-		}
-	case *pavv1.PavProvisioner:
-		if before != nil && world.HasFinalizer(before, pavv1.ProvisionerFinalizer) && !world.HasFinalizer(o, pavv1.ProvisionerFinalizer) {
-			i.provisionerIsLetGo(by, o)
-		}
+	if before == nil {
+		i.isMade(by, after)
+	} else if after != nil {
+		i.isChanged(by, before, after)
 	}
 	return nil
 }
 
-// isContested reports whether a write for a PavVolume may be late because two agents lead: either the writer has lost
-// the lease, or another agent has changed the PavVolume within the last minute.
-func (i *Invariants) isContested(by, volume string) bool {
-	last := i.changed[volume]
+// isMade checks each object that an agent creates.
+func (i *Invariants) isMade(by string, object client.Object) {
+	switch o := object.(type) {
+	case *corev1.Pod:
+		if o.Labels[pavv1.StageLabel] != "" {
+			i.stagePodIsMade(by, o)
+		} else {
+			i.podIsMade(by, o)
+		}
+	case *corev1.PersistentVolume:
+		i.pvIsMade(by, o)
+		i.capacityIsShown(by, o)
+	case *pavv1.PavVolume:
+		i.volumeIsRequested(by, o)
+	}
+}
+
+// isChanged checks each object that an agent changes.
+func (i *Invariants) isChanged(by string, before, after client.Object) {
+	loses := func(finalizer string) bool {
+		return world.HasFinalizer(before, finalizer) && !world.HasFinalizer(after, finalizer)
+	}
+	switch o := after.(type) {
+	case *pavv1.PavVolume:
+		if loses(pavv1.VolumeFinalizer) {
+			i.volumeIsLetGo(by, o)
+		}
+	case *corev1.PersistentVolume:
+		i.capacityIsShown(by, o)
+	case *corev1.PersistentVolumeClaim:
+		i.claimIsShown(by, o)
+	case *pavv1.PavSnapshot:
+		if before, ok := before.(*pavv1.PavSnapshot); ok && before.Status.Phase != pavv1.SnapshotDeleting && o.Status.Phase == pavv1.SnapshotDeleting {
+			i.snapshotIsCondemned(by, before)
+		}
+		if loses(pavv1.SnapshotFinalizer) {
+			i.snapshotIsLetGo(by, o)
+		}
+	case *snapshotv1.VolumeSnapshotContent:
+		i.contentIsWritten(by, o)
+	case *pavv1.PavProvisioner:
+		if loses(pavv1.ProvisionerFinalizer) {
+			i.provisionerIsLetGo(by, o)
+		}
+	}
+}
+
+// isContested reports whether a write for a PavVolume or a PavSnapshot may be late because two agents lead: either the writer
+// has lost the lease, or another agent has changed the object within the last minute.
+func (i *Invariants) isContested(by, name string) bool {
+	last := i.changed[name]
 	return !i.Leads(by) || last.by != "" && last.by != by && time.Since(last.at) < time.Minute
 }
 
-// podIsMade checks that a deletion pod is created only for storage that nothing uses, and that a PavVolume has only one
-// pod at a time.
+// podIsMade checks that a deletion pod is created only for storage that nothing uses, and that a PavVolume or a PavSnapshot
+// has only one pod at a time.
 func (i *Invariants) podIsMade(by string, pod *corev1.Pod) {
 	owner := metav1.GetControllerOf(pod)
-	if owner == nil || owner.Kind != "PavVolume" {
+	if owner == nil {
+		return
+	}
+	if owner.Kind == "PavSnapshot" {
+		i.snapshotPodIsMade(by, pod, owner)
 		return
 	}
 	volume := world.Object[*pavv1.PavVolume](i.store, "", owner.Name)
-	if volume == nil || volume.UID != owner.UID {
+	if owner.Kind != "PavVolume" || volume == nil || volume.UID != owner.UID {
 		return // the pod is garbage; Starting and deleting check its effects
 	}
-	contested := i.isContested(by, volume.Name)
-	if ref := volume.Status.Pod; contested && (ref == nil || ref.Namespace != pod.Namespace || ref.Name != pod.Name) {
-		i.late[pod.UID] = true
-	}
-	for _, other := range world.Objects[*corev1.Pod](i.store) {
-		// Only the pod that the PavVolume names can start: node agents refuse to mount /pav for other pods.
-		if metav1.IsControlledBy(other, volume) && !isOver(other) && !exitIsTold(other) && !contested && !i.late[other.UID] {
-			i.failf(2, "pod %s is made while %s of the same PavVolume is not over", pod.Name, other.Name)
-		}
-	}
+	i.onlyPodIsMade(by, pod, volume, volume.Status.Pod)
 	if pod.Labels[pavv1.WorkflowLabel] != pavv1.WorkflowDeletion {
 		return
 	}
@@ -145,6 +174,20 @@ func (i *Invariants) podIsMade(by string, pod *corev1.Pod) {
 	}
 	if holder := i.holder(by, step("makes deletion pod %s", pod.Name), volume, script.Handle); holder != "" {
 		i.failf(1, "deletion pod %s of PavVolume %s is made for the handle %q, which %s has", pod.Name, volume.Name, script.Handle, holder)
+	}
+}
+
+// onlyPodIsMade checks that the pod of an object is created while no other one is left. The object names one of them.
+func (i *Invariants) onlyPodIsMade(by string, pod *corev1.Pod, owner client.Object, named *pavv1.PodReference) {
+	contested := i.isContested(by, owner.GetName())
+	if contested && (named == nil || named.Namespace != pod.Namespace || named.Name != pod.Name) {
+		i.late[pod.UID] = true
+	}
+	for _, other := range world.Objects[*corev1.Pod](i.store) {
+		// Only the pod that its owner names can start: node agents refuse to mount /pav for other pods.
+		if metav1.IsControlledBy(other, owner) && !isOver(other) && !exitIsTold(other) && !contested && !i.late[other.UID] {
+			i.failf(2, "pod %s is made while %s of the same %s is not over", pod.Name, other.Name, i.store.KeyOf(owner).Kind)
+		}
 	}
 }
 
@@ -241,6 +284,11 @@ func (i *Invariants) provisionerIsLetGo(by string, p *pavv1.PavProvisioner) {
 			i.failf(4, "%s %s, which PavStage %s needs", by, what, stage.Name)
 		}
 	}
+	for _, snapshot := range list[*pavv1.PavSnapshot](i, by, what, "PavSnapshot") {
+		if snapshot.Spec.Provisioner == p.Name && world.HasFinalizer(snapshot, pavv1.SnapshotFinalizer) {
+			i.failf(4, "%s %s, which PavSnapshot %s needs", by, what, snapshot.Name)
+		}
+	}
 }
 
 func isReleased(pv *corev1.PersistentVolume) bool {
@@ -276,6 +324,7 @@ func (i *Invariants) pvIsMade(by string, pv *corev1.PersistentVolume) {
 	if pv.Spec.StorageClassName != "light" && i.storage.Find(pv.Spec.CSI.Driver, handle) == nil && makes(pv.Spec.CSI.Driver) {
 		i.failf(1, "PersistentVolume %s is made for the handle %q, of which there is no storage", pv.Name, handle)
 	}
+	i.copyIsMade(volume, pv)
 	for _, pod := range world.Objects[*corev1.Pod](i.store) {
 		if metav1.IsControlledBy(pod, volume) && pod.Labels[pavv1.WorkflowLabel] == pavv1.WorkflowDeletion && !isOver(pod) {
 			i.failf(1, "PersistentVolume %s is made while deletion pod %s runs", pv.Name, pod.Name)
@@ -299,89 +348,6 @@ func (i *Invariants) Clients(nodes []*kubernetes.Node) {
 				i.failf(2, "the volume %s, which one node may have, has clients on %s and %s", c.Volume, other, node.Name)
 			}
 			at[c.Volume] = node.Name
-		}
-	}
-}
-
-// Starting checks each container before it starts. For a staging pod, /pav/volume must not exist yet: the node agent
-// would take it for the volume of this pod.
-func (i *Invariants) Starting(node *kubernetes.Node, pod *corev1.Pod) {
-	if found, exists := node.Finds(pod); exists && pod.Labels[pavv1.WorkflowLabel] == pavv1.WorkflowStaging {
-		i.failf(3, "staging pod %s finds %q at /pav/volume before it has begun", pod.Name, found)
-	}
-	i.stagePodStarts(node, pod)
-	if stage := world.Object[*pavv1.PavStage](i.store, "", pod.Labels[pavv1.StageLabel]); stage != nil {
-		if volume := world.Object[*pavv1.PavVolume](i.store, "", stage.Spec.VolumeName); volume != nil && i.running[volume.UID] != "" {
-			i.failf(2, "a container of pod %s starts while pod %s of PavVolume %s runs", pod.Name, i.running[volume.UID], volume.Name)
-		}
-	}
-	owner := metav1.GetControllerOf(pod)
-	if owner == nil || owner.Kind != "PavVolume" {
-		return
-	}
-	if other, runs := i.running[owner.UID]; runs && other != pod.UID {
-		i.failf(2, "a container of pod %s starts while another pod of PavVolume %s runs", pod.Name, owner.Name)
-	}
-	i.running[owner.UID], i.owners[pod.UID] = pod.UID, owner.UID
-}
-
-// stagePodStarts checks that a volume is staged or unstaged only while no client can write to it. During a restage,
-// clients may have only dead mounts of it.
-func (i *Invariants) stagePodStarts(node *kubernetes.Node, pod *corev1.Pod) {
-	workflow := pod.Labels[pavv1.WorkflowLabel]
-	stage := world.Object[*pavv1.PavStage](i.store, "", pod.Labels[pavv1.StageLabel])
-	if stage == nil || workflow != pavv1.WorkflowStaging && workflow != pavv1.WorkflowUnstaging {
-		return
-	}
-	targets := node.Machine.Targets()
-	for _, c := range node.Clients() {
-		if c.Volume != stage.Spec.Provisioner+"/"+stage.Spec.VolumeHandle || stage.Spec.Client != nil && stage.Spec.Client.UID != c.UID {
-			continue
-		}
-		for j := range targets {
-			if t := &targets[j]; t.Path == c.Path && t.Layers > 0 && t.Sees == c.Volume && t.Health == simnode.Answers {
-				i.failf(3, "%s pod %s starts while client %s has the volume %s", workflow, pod.Name, c.Pod, c.Volume)
-			}
-		}
-	}
-}
-
-// Ended records the end of each container.
-func (i *Invariants) Ended(pod types.UID) {
-	delete(i.running, i.owners[pod])
-	delete(i.owners, pod)
-}
-
-// deleting checks each deletion of storage before it takes effect.
-func (i *Invariants) deleting(driver string, v *storage.Volume, by types.UID) {
-	if v.By == "" {
-		i.failf(1, "the storage of the handle %q of %s, which an administrator has, is deleted", v.Handle, driver)
-	}
-	for _, pv := range world.Objects[*corev1.PersistentVolume](i.store) {
-		if isOf(pv, driver, v.Handle) && pv.Annotations[protocol.ProvisionedBy] == driver && !isReleased(pv) {
-			i.failf(1, "the storage of the handle %q is deleted, which PersistentVolume %s (%s) has", v.Handle, pv.Name, pv.Status.Phase)
-		}
-	}
-	i.claimed(v)
-	for _, other := range world.Objects[*pavv1.PavVolume](i.store) {
-		if other.UID == v.By && other.UID != by && other.Spec.Provisioner == driver && other.Status.Handle == v.Handle && isMade(other) {
-			i.failf(1, "the storage of the handle %q, which PavVolume %s (%s) made, is deleted for another", v.Handle, other.Name, other.Status.Phase)
-		}
-	}
-	for _, stage := range world.Objects[*pavv1.PavStage](i.store) {
-		if stage.Spec.Provisioner == driver && stage.Spec.VolumeHandle == v.Handle && stage.Status.Phase == pavv1.StageStaged &&
-			(stage.Spec.Scope != pavv1.StagingScopePod || stage.Spec.Client != nil) { // otherwise, the stage has nothing on the node
-			i.failf(3, "the storage of the handle %q is deleted while it is staged on %s", v.Handle, stage.Spec.NodeName)
-		}
-	}
-}
-
-// claimed checks that the storage of a volume does not belong to a claim. The claim may have lost its PersistentVolume.
-func (i *Invariants) claimed(v *storage.Volume) {
-	for _, claim := range world.Objects[*corev1.PersistentVolumeClaim](i.store) {
-		if own := world.Object[*pavv1.PavVolume](i.store, "", claim.Spec.VolumeName); own != nil && own.UID == v.By && claim.DeletionTimestamp == nil &&
-			(own.Status.Handle == "" || own.Status.Handle == v.Handle) { // else the storage is of an attempt that is over
-			i.failf(1, "the storage of the handle %q is deleted, which claim %s/%s (%s) is bound to", v.Handle, claim.Namespace, claim.Name, claim.Status.Phase)
 		}
 	}
 }

@@ -64,7 +64,7 @@ func (n *Node) runs(c *container, add func(world.Choice)) {
 func (n *Node) effect(c *container) {
 	if n.World.Chance(n.Trouble.Fails) {
 		n.World.Counts["containers that failed"]++
-		if c.script.Verb == storage.Create && n.World.Rand.Int64N(2) == 0 {
+		if (c.script.Verb == storage.Create || c.script.Verb == storage.TakeSnapshot) && n.World.Rand.Int64N(2) == 0 {
 			n.World.Counts["creation pods that called it infeasible"]++
 			_ = n.Machine.PodMakes(pavOf(c), workflow.InfeasibleFile) // the power may have gone
 		}
@@ -92,6 +92,9 @@ func (n *Node) effect(c *container) {
 		}
 		if slices.Contains(c.script.Words, storage.Ready) {
 			err = errors.Join(err, n.Machine.PodMakes(pavOf(c), "ready"))
+			if n.Ready != nil {
+				n.Ready(c.pod.UID)
+			}
 			n.linger(c)
 		}
 	}

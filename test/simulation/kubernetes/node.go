@@ -40,9 +40,10 @@ type Node struct {
 	// Up reports that the node has power. Linked reports that it can reach the API server.
 	Up, Linked bool
 
-	// Starting is called before each container starts, and Ended after it has ended.
-	Starting func(pod *corev1.Pod)
-	Ended    func(pod types.UID)
+	// Starting is called before each container starts, Ready when a creation pod has created /pav/ready, and Ended after the
+	// container has ended.
+	Starting     func(pod *corev1.Pod)
+	Ready, Ended func(pod types.UID)
 
 	// Machine has the node's directories and mounts. Drivers returns the Node service of a driver, and the context of
 	// the node agent that serves it. The service is nil while no agent runs.

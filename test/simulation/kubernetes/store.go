@@ -25,8 +25,9 @@ func NewStore() *world.Store {
 	store := world.NewStore(scheme, &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}, &corev1.Pod{}, &corev1.Node{}, &corev1.Namespace{}, &corev1.ServiceAccount{},
 		&storagev1.StorageClass{}, &storagev1.CSIDriver{}, &storagev1.CSINode{}, &storagev1.VolumeAttachment{}, &policyv1.PodDisruptionBudget{},
 		&admissionregistrationv1.ValidatingAdmissionPolicy{},
+		&snapshotv1.VolumeSnapshot{}, &snapshotv1.VolumeSnapshotContent{}, &snapshotv1.VolumeSnapshotClass{},
 		&pavv1.PavProvisioner{}, &pavv1.PavVolume{}, &pavv1.PavStage{}, &pavv1.PavSnapshot{},
-		&apiextensionsv1.CustomResourceDefinition{}) // none of which is that of snapshots
+		&apiextensionsv1.CustomResourceDefinition{}) // PaV does not look for snapshots without the one of VolumeSnapshotContents
 	store.Hook(Admit)
 	return store
 }

@@ -13,11 +13,13 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/albertofaria/pav/internal/mount"
 	"github.com/albertofaria/pav/internal/node/collect"
 	"github.com/albertofaria/pav/internal/node/csi"
+	"github.com/albertofaria/pav/internal/node/flush"
 	"github.com/albertofaria/pav/internal/node/pavdir"
 	"github.com/albertofaria/pav/internal/node/stage"
 )
@@ -31,6 +33,7 @@ var (
 	_ stage.Directories   = (*Directories)(nil)
 	_ collect.Directories = (*Directories)(nil)
 	_ csi.Directories     = (*Directories)(nil)
+	_ flush.Syncer        = (*Directories)(nil)
 )
 
 // makeDirectory returns the directory of a stage or a pod. It creates the directory if it does not exist.
@@ -97,6 +100,20 @@ func (d *Directories) emptying(stage string) func() error {
 		d.agent.node.empty(stage)
 		return nil
 	}
+}
+
+// Sync implements flush.Syncer. There is no data in memory that it could write to the storage.
+func (d *Directories) Sync(ctx context.Context, stage string) error {
+	return d.agent.do(ctx, "Sync "+stage, func() error {
+		at := d.agent.node.volumeOf(stage)
+		switch {
+		case !d.agent.node.isMounted(at):
+			return fmt.Errorf("synchronizing the volume of stage %q: %w", stage, mount.ErrNotMounted)
+		case d.agent.node.places[at].seen().content.health != Answers:
+			return fmt.Errorf("synchronizing the volume of stage %q: %w", stage, unix.ENOTCONN)
+		}
+		return nil
+	})
 }
 
 // Renew implements stage.Directories.

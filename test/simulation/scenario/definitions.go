@@ -94,7 +94,7 @@ spec:
 // annotation between attempts. Claims with an odd value share a handle.
 const byNote = "{{ pvc.metadata.namespace }}-{{ 'shared' if pvc.metadata.annotations is defined and pvc.metadata.annotations.get('note', '0') | int % 2 == 1 else pvc.metadata.name }}"
 
-// provisioners are the names of the definitions, in alphabetical order.
+// provisioners are the names of these definitions, in alphabetical order.
 var provisioners = []string{"growing", "keyed", "light", "local", "named", "plain", "planned", "private", "raw", "validated"}
 
 // Additional fields of containers: rights on the node, or a reference to a Secret in the claim's namespace. Each
@@ -123,7 +123,7 @@ func podWith(more string, arguments ...string) string {
 // those of "growing" differ in their workflows.
 func newProvisioner(name string, version int) *pavv1.PavProvisioner {
 	p := &pavv1.PavProvisioner{}
-	if err := yaml.Unmarshal([]byte(definitions[name]), p); err != nil {
+	if err := yaml.Unmarshal([]byte(definitions[name]+copying[name]), p); err != nil {
 		panic(err)
 	}
 	p.Name = name
@@ -173,11 +173,20 @@ func templates(p *pavv1.PavProvisioner) []*pavv1.Template {
 	if d := p.Spec.VolumeDeletion; d != nil && d.PodTemplate != nil {
 		all = append(all, d.PodTemplate)
 	}
+	if e := p.Spec.VolumeExpansion; e != nil && e.PodTemplate != nil {
+		all = append(all, e.PodTemplate)
+	}
+	if s := p.Spec.SnapshotCreation; s != nil {
+		all = append(all, s.PodTemplate)
+	}
+	if s := p.Spec.SnapshotDeletion; s != nil {
+		all = append(all, s.PodTemplate)
+	}
 	return all
 }
 
 // classes returns the StorageClasses: one for each provisioner, binding mode and reclaim policy.
-func classes() []*storagev1.StorageClass {
+func classes(provisioners []string) []*storagev1.StorageClass {
 	var all []*storagev1.StorageClass
 	for _, name := range provisioners {
 		for _, mode := range []storagev1.VolumeBindingMode{storagev1.VolumeBindingImmediate, storagev1.VolumeBindingWaitForFirstConsumer} {

@@ -197,8 +197,8 @@ func NewNode(name string) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}}}
 }
 
-// Populate creates the initial objects of a cluster.
-func Populate(store *world.Store, nodes []string) error {
+// Populate creates the initial objects of a cluster. In a world with copies, it has snapshots, too.
+func Populate(store *world.Store, nodes []string, copies bool) error {
 	for _, name := range []string{"a", "b", "pav-pods"} {
 		if err := store.Create(people, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 			return fmt.Errorf("namespace %s: %w", name, err)
@@ -216,12 +216,17 @@ func Populate(store *world.Store, nodes []string) error {
 			return fmt.Errorf("node %s: %w", name, err)
 		}
 	}
-	for _, class := range classes() {
+	if copies {
+		if err := addSnapshots(store); err != nil {
+			return err
+		}
+	}
+	for _, class := range classes(namesOf(copies)) {
 		if err := store.Create(people, class); err != nil {
 			return fmt.Errorf("class %s: %w", class.Name, err)
 		}
 	}
-	for _, name := range provisioners {
+	for _, name := range namesOf(copies) {
 		if err := store.Create(people, newProvisioner(name, 0)); err != nil {
 			return fmt.Errorf("provisioner %s: %w", name, err)
 		}

@@ -1,6 +1,6 @@
 // Package storage simulates a storage system and defines the scripts of workflow pods. It runs the scripts that create
-// and delete volumes; the simulated nodes run all other scripts. The package records each volume and its creator. It
-// does not check any Kubernetes rules about volumes.
+// and delete volumes and snapshots; the simulated nodes run all other scripts. The package records each volume and each
+// snapshot with its creator. It does not check any Kubernetes rules about them.
 package storage
 
 import (
@@ -19,19 +19,29 @@ type Volume struct {
 
 	// By is the UID of the PavVolume whose creation pod made the volume. It is empty if an administrator made it.
 	By types.UID
+
+	// Data is what is in the volume.
+	Data Data
+
+	// Size is the size of the volume in bytes, and SourceSize that of what it is a copy of; 0 if it is not known.
+	Size, SourceSize int64
 }
 
-// System contains all volumes of the simulation, by driver and handle.
+// System contains all volumes and snapshots of the simulation, by driver and handle.
 type System struct {
-	volumes map[string]*Volume
+	volumes   map[string]*Volume
+	snapshots map[string]*Snapshot
 
 	// Deleting, if not nil, is called before the deletion of each volume. by is the UID of the PavVolume whose pod deletes
 	// the volume.
 	Deleting func(driver string, v *Volume, by types.UID)
+
+	// DeletingSnapshot is the same for snapshots and PavSnapshots.
+	DeletingSnapshot func(driver string, s *Snapshot, by types.UID)
 }
 
 // New returns an empty storage system.
-func New() *System { return &System{volumes: map[string]*Volume{}} }
+func New() *System { return &System{volumes: map[string]*Volume{}, snapshots: map[string]*Snapshot{}} }
 
 func key(driver, handle string) string { return driver + "/" + handle }
 
@@ -41,7 +51,7 @@ func (s *System) Find(driver, handle string) *Volume { return s.volumes[key(driv
 // Make creates a volume. It does nothing if the volume exists.
 func (s *System) Make(driver, handle string, by types.UID) {
 	if s.Find(driver, handle) == nil {
-		s.volumes[key(driver, handle)] = &Volume{Handle: handle, By: by}
+		s.volumes[key(driver, handle)] = &Volume{Handle: handle, By: by, Data: Data{Of: by}}
 	}
 }
 
@@ -68,11 +78,14 @@ type Script struct {
 
 // The verbs of scripts.
 const (
-	Create   = "create"
-	Delete   = "delete"
-	Validate = "validate" // leaves the same files as Stage, because both may share a script
-	Stage    = "stage"
-	Unstage  = "unstage"
+	Create         = "create"
+	Delete         = "delete"
+	Validate       = "validate" // leaves the same files as Stage, because both may share a script
+	Stage          = "stage"
+	Unstage        = "unstage"
+	Expand         = "expand"
+	TakeSnapshot   = "take-snapshot"
+	DeleteSnapshot = "delete-snapshot"
 )
 
 // Serve is the word for a daemon: the script serves its volume while it runs.
@@ -87,10 +100,11 @@ const Block = "block"
 // IsBlock reports whether the script's volume is a block device.
 func (s Script) IsBlock() bool { return slices.Contains(s.Words, Block) }
 
-// WriteHandle is the word that makes a creation script write the handle to /pav/handle.
+// WriteHandle is the word that makes a creation script write the handle to /pav/handle, or to /pav/snapshotHandle.
 const WriteHandle = "write-handle"
 
-// Ready is the word that makes a creation script create /pav/ready after its other files. It goes on after that.
+// Ready is the word that makes a creation script create /pav/ready after its other files. It goes on after that, but reads
+// nothing any more.
 const Ready = "ready"
 
 // Parse returns the script for the arguments of a container.
@@ -104,18 +118,39 @@ func Parse(arguments []string) (Script, error) {
 	return Script{Verb: arguments[0], Handle: arguments[1], Words: arguments[2:]}, nil
 }
 
-// Run executes a script that creates or deletes a volume. It returns the names and contents of the files that the
-// script leaves in /pav.
+// Run executes a script that creates or deletes a volume or a snapshot. It returns the names and contents of the files that
+// the script leaves in /pav.
 func (s *System) Run(driver string, script Script, by types.UID) (map[string]string, error) {
 	files := map[string]string{}
 	switch script.Verb {
 	case Create:
-		s.Make(driver, script.Handle, by)
+		if err := s.create(driver, script, by); err != nil {
+			return nil, err
+		}
 		if slices.Contains(script.Words, WriteHandle) {
 			files["handle"] = script.Handle
 		}
 	case Delete:
 		s.Delete(driver, script.Handle, by)
+	case Expand:
+		capacity, err := s.expand(driver, script)
+		if err != nil {
+			return nil, err
+		}
+		files["capacity"] = fmt.Sprint(capacity)
+	case TakeSnapshot:
+		snapshot, err := s.take(driver, script, by)
+		if err != nil {
+			return nil, err
+		}
+		if snapshot.Size > 0 {
+			files["snapshotSize"] = fmt.Sprint(snapshot.Size)
+		}
+		if slices.Contains(script.Words, WriteHandle) {
+			files["snapshotHandle"] = script.Handle
+		}
+	case DeleteSnapshot:
+		s.DeleteSnapshot(driver, script.Handle, by)
 	default:
 		return nil, fmt.Errorf("no such verb: %q", strings.Join(append([]string{script.Verb}, script.Words...), " "))
 	}

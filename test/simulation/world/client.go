@@ -125,11 +125,15 @@ func (c *Client) GroupVersionKindFor(object runtime.Object) (schema.GroupVersion
 
 // IsObjectNamespaced implements client.Client.
 func (c *Client) IsObjectNamespaced(object runtime.Object) (bool, error) {
-	switch c.kindOf(object) {
-	case "Pod", "PersistentVolumeClaim", "PodDisruptionBudget":
-		return true, nil
+	return isNamespaced(c.kindOf(object)), nil
+}
+
+func isNamespaced(kind string) bool {
+	switch kind {
+	case "Pod", "PersistentVolumeClaim", "PodDisruptionBudget", "VolumeSnapshot":
+		return true
 	}
-	return false, nil
+	return false
 }
 
 func (c *Client) kindOf(object runtime.Object) string { return c.World.Store.kindOf(object) }

@@ -3,6 +3,7 @@ package world
 import (
 	"context"
 	"slices"
+	"sync"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -27,7 +28,9 @@ type Manager struct {
 	// Log is the logger of the agent.
 	Log logr.Logger
 
+	mu        sync.Mutex
 	runnables []manager.Runnable
+	life      context.Context //nolint:containedctx // the context of the agent; nil before Start
 }
 
 var _ ctrl.Manager = (*Manager)(nil)
@@ -52,22 +55,35 @@ func (c cached) List(ctx context.Context, list client.ObjectList, options ...cli
 	return c.view.List(ctx, list, options...)
 }
 
-// Add implements manager.Manager.
+// Add implements manager.Manager. If the agent has started, the runnable starts at once.
 func (m *Manager) Add(r manager.Runnable) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.life != nil {
+		run(m.life, r)
+		return nil
+	}
 	m.runnables = append(m.runnables, r)
 	return nil
 }
 
 // Start implements manager.Manager.
 func (m *Manager) Start(ctx context.Context) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.life = ctx
 	for _, r := range slices.Clone(m.runnables) {
-		go func() {
-			if err := r.Start(ctx); err != nil {
-				panic(err) // controllers with a View as cache end without errors
-			}
-		}()
+		run(ctx, r)
 	}
 	return nil
+}
+
+func run(ctx context.Context, r manager.Runnable) {
+	go func() {
+		if err := r.Start(ctx); err != nil {
+			panic(err) // controllers with a View as cache end without errors
+		}
+	}()
 }
 
 // GetClient implements cluster.Cluster.
@@ -86,7 +102,7 @@ func (m *Manager) GetFieldIndexer() client.FieldIndexer { return m.View }
 func (m *Manager) GetScheme() *runtime.Scheme { return m.Live.Scheme() }
 
 // GetRESTMapper implements cluster.Cluster. The world has no VolumeAttributesClasses, as clusters before Kubernetes 1.34.
-func (m *Manager) GetRESTMapper() meta.RESTMapper { return meta.NewDefaultRESTMapper(nil) }
+func (m *Manager) GetRESTMapper() meta.RESTMapper { return m.Live.World.Store.mapper() }
 
 // GetLogger implements manager.Manager.
 func (m *Manager) GetLogger() logr.Logger { return m.Log }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -115,6 +116,19 @@ func (s *Store) kindOf(object runtime.Object) string {
 		panic(err)
 	}
 	return strings.TrimSuffix(kinds[0].Kind, "List")
+}
+
+// mapper returns a mapper of all kinds of the store.
+func (s *Store) mapper() meta.RESTMapper {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for kind, t := range s.tables {
+		scope := meta.RESTScopeRoot
+		if isNamespaced(kind) {
+			scope = meta.RESTScopeNamespace
+		}
+		mapper.Add(t.kind, scope)
+	}
+	return mapper
 }
 
 func (s *Store) table(kind string) *table {
