@@ -257,7 +257,7 @@ func isMade(v *pavv1.PavVolume) bool {
 }
 
 // volumeIsLetGo checks the removal of a PavVolume's finalizer. The agent must have read the PersistentVolume of a
-// volume that is not retained. No PersistentVolume with the reclaim policy Delete may remain.
+// volume that is not retained. No PersistentVolume with the reclaim policy Delete may remain, but for an administrator's.
 func (i *Invariants) volumeIsLetGo(by string, volume *pavv1.PavVolume) {
 	if volume.Status.Phase == pavv1.VolumeRetained {
 		return
@@ -265,7 +265,7 @@ func (i *Invariants) volumeIsLetGo(by string, volume *pavv1.PavVolume) {
 	what := step("forgets PavVolume %s", volume.Name)
 	pv, _ := i.read(by, what, world.Key{Kind: "PersistentVolume", Name: volume.Name}).(*corev1.PersistentVolume)
 	if pv != nil && pv.DeletionTimestamp == nil && pv.Spec.CSI != nil && pv.Spec.CSI.Driver == volume.Spec.Provisioner &&
-		pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
+		pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete && !volume.Spec.Static {
 		i.failf(4, "%s %s, whose PersistentVolume is there", by, what)
 	}
 }
