@@ -127,3 +127,15 @@ func TestStaticVolume_IsRecordedWhenItCanChange(t *testing.T) {
 	mustDelete(t, c, record)
 	exists(t, c, record, "is written again", func(v *pavv1.PavVolume) bool { return v.UID != former && v.Status.Phase == pavv1.VolumeReady })
 }
+
+// The record of a static volume does not keep its provisioner from being deleted, and is written again when there is one.
+func TestStaticVolume_RecordGoesWithItsProvisioner(t *testing.T) {
+	c := start(t)
+	run(t, c)
+	provisioner := driver(t, c, "static-leaving", growable, withStatic)
+	_, pv, record := boundStatic(t, c, "static-leaving", "static-leaving")
+	mustDelete(t, c, provisioner)
+	gone(t, c, record)
+	gone(t, c, provisioner)
+	isKept(t, c, pv)
+}

@@ -54,8 +54,7 @@ func (s Readers) GatherStages(ctx context.Context, r *Reading) error {
 // written since the caller read it from the API server, so that the storage cannot change and be read at once. Where no node may have the
 // volume, nodes look for readers after they have written a PavStage, and PaV looks for PavStages after it has written the reader: one of
 // both sees the other. The error is reconcile.ErrStale if the cache will show why the storage may not be read.
-func (s Readers) Enter(ctx context.Context, live Reading) error {
-	r := live
+func (s Readers) Enter(ctx context.Context, r Reading) error {
 	if !r.isRecorded() {
 		return nil
 	}
@@ -144,7 +143,11 @@ func (s Readers) Without(ctx context.Context, recorded, former []pavv1.Reader, p
 func reads(ctx context.Context, reader client.Reader, of pavv1.Reader, provisioner, key, volume string) (bool, error) {
 	if of.Kind == KindVolume {
 		v, err := reconcile.Optional(ctx, reader, client.ObjectKey{Name: of.Name}, &pavv1.PavVolume{})
-		return v != nil && v.IsFrom(provisioner, key) && v.IsInTheMaking(), err
+		if v == nil || !v.IsFrom(provisioner, key) || !v.IsInTheMaking() {
+			return false, err
+		}
+		// One that was created from another PersistentVolume of the storage leaves only that one.
+		return volume == "" || v.Spec.Source.VolumeName == volume || v.Status.Step == pavv1.StepCreating && v.Status.Pod != nil, err
 	}
 	snapshot, err := reconcile.Optional(ctx, reader, client.ObjectKey{Name: of.Name}, &pavv1.PavSnapshot{})
 	return snapshot != nil && volume != "" && snapshot.Spec.VolumeName == volume, err
@@ -166,8 +169,7 @@ func (s Readers) Sync(ctx context.Context, r Reading) error {
 // IsUnready reports whether the recorded pod of a reader cannot run as it was recorded: someone has removed the object from the readers,
 // or the definition asks for something else of the nodes now. The caller has read the record from the API server. The error is
 // reconcile.ErrStale if a node has staged the volume and the cache does not show it yet.
-func (s Readers) IsUnready(ctx context.Context, live Reading) (bool, error) {
-	r := live
+func (s Readers) IsUnready(ctx context.Context, r Reading) (bool, error) {
 	if !r.HoldsFor() || r.WhileStaged == pavv1.SnapshotSync && r.SyncRequested == nil {
 		return true, nil
 	}

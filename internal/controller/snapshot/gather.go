@@ -84,7 +84,7 @@ func (r *Reconciler) gatherObjects(ctx context.Context, reader client.Reader, o 
 	}
 	o.nameTaken = false
 	if o.volume != nil && (o.volume.Spec.Provisioner != spec.Provisioner || o.volume.Status.Handle != spec.VolumeHandle) {
-		o.nameTaken = o.volume.Status.Handle != ""
+		o.nameTaken = !o.volume.Spec.Static || o.volume.Status.Handle != ""
 		o.volume = nil
 	}
 	return nil

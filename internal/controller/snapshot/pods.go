@@ -128,13 +128,10 @@ func checkHandle(record *pavv1.PavSnapshot, plan *podplan.SnapshotPlan) error {
 	return refuse("spec.snapshotCreation.handle: is %q now, and was %q when the attempt began", plan.Handle, record.Status.PlannedHandle)
 }
 
-// isUnready reports whether the recorded creation pod cannot run as it was recorded.
+// isUnready reports whether the recorded creation pod cannot run as it was recorded. The observation has what the API server has.
 func (r *Reconciler) isUnready(ctx context.Context, o observation) (bool, error) {
 	if !o.pending() {
 		return false, nil
-	}
-	if err := r.gatherObjects(ctx, r.Live, &o); err != nil {
-		return false, err
 	}
 	return r.readers().IsUnready(ctx, o.reading())
 }

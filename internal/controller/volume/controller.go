@@ -247,7 +247,8 @@ func (r *Reconciler) unsettled(ctx context.Context, object client.Object) []ctrl
 	var requests []ctrl.Request
 	for i := range volumes.Items {
 		status := &volumes.Items[i].Status
-		settled := (status.Phase == pavv1.VolumeReady || status.Phase == pavv1.VolumeRetained) && meta.FindStatusCondition(status.Conditions, pavv1.VolumeExpanded) == nil &&
+		// The record of a static volume goes with its provisioner.
+		settled := !volumes.Items[i].Spec.Static && (status.Phase == pavv1.VolumeReady || status.Phase == pavv1.VolumeRetained) && meta.FindStatusCondition(status.Conditions, pavv1.VolumeExpanded) == nil &&
 			meta.FindStatusCondition(status.Conditions, pavv1.VolumeModified) == nil && meta.FindStatusCondition(status.Conditions, pavv1.VolumeDeleted) == nil
 		if !settled {
 			requests = append(requests, named(volumes.Items[i].Name)...)
@@ -324,8 +325,10 @@ func (r *Reconciler) gone(ctx context.Context, volume string) error {
 	if err := attempt.ReleaseOrphans(ctx, r.Live, r.Runner, &pavv1.PavVolume{}, volume, pods); err != nil {
 		return err
 	}
-	if err := r.settleStatic(ctx, volume); err != nil {
-		return err
+	if len(pods) == 0 { // nothing of another record changes or reads the volume; the end of a pod brings the next pass
+		if err := r.settleStatic(ctx, volume); err != nil {
+			return err
+		}
 	}
 	return r.settleOrphan(ctx, volume)
 }

@@ -30,7 +30,7 @@ var changePodTable = table{
 		return rule.OfPod(o.attempt().DecideStopping(), conditionOf(o.volume.Status.Step))
 	}},
 	{Name: "the result of the pod that changes the volume is not reported", When: func(o observation) bool {
-		return o.progress() == attempt.Reporting && o.user != nil && !o.isUnreportable()
+		return o.progress() == attempt.Reporting && (o.user != nil || o.volume.Spec.Static) && !o.isUnreportable()
 	}, Then: func(o observation) decision {
 		return rule.OfPod(attempt.DecideReporting(o.now, o.pod()), conditionOf(o.volume.Status.Step))
 	}},

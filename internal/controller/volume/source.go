@@ -71,7 +71,7 @@ func (s *source) gatherVolume(ctx context.Context, reader client.Reader, provisi
 		return err
 	}
 	if s.volume != nil && (s.volume.Spec.Provisioner != provisioner || s.volume.Status.Handle != of.Handle) {
-		s.nameTaken = s.volume.Status.Handle != ""
+		s.nameTaken = !s.volume.Spec.Static || s.volume.Status.Handle != ""
 		s.volume = nil
 	}
 	if s.pv, err = reconcile.Optional(ctx, reader, client.ObjectKey{Name: of.VolumeName}, &corev1.PersistentVolume{}); err != nil {
@@ -167,6 +167,8 @@ func (o observation) sourceGone() *decision {
 		return gone(" is being deleted")
 	case volume != nil && volume.IsInTheMaking():
 		return new(rule.Waiting(pavv1.VolumeProvisioned, "SourceNotReady", o.sourceText()+" has a volume that is not provisioned yet", false))
+	case volume != nil && volume.Spec.Static && volume.DeletionTimestamp != nil:
+		return new(rule.Waiting(pavv1.VolumeProvisioned, "SourceNotReady", reading.NoRecord(volume.Name), false))
 	}
 	return nil
 }

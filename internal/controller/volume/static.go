@@ -34,8 +34,8 @@ var staticTable = table{
 	{Name: "the error text of a failed pod of the static volume is not recorded", When: func(o observation) bool { return o.lateFailure() != nil }, Then: to(stepRecordLateMessage)},
 	{Name: "a pod that changes the static volume is recorded", When: observation.changing, Then: changePodTable.Decide},
 	{Name: "a pod reads the static volume whose record is not needed", When: func(o observation) bool { return o.isUnneeded() && len(o.readers) > 0 }, Then: to(stepDone)},
-	// A later claim must not be told less than the storage has.
-	{Name: "the static volume grew while its claim went", When: func(o observation) bool { return o.isUnneeded() && o.outgrewPV() }, Then: to(stepUpdatePV)},
+	// A later claim must not be told what the storage was before.
+	{Name: "the static volume changed while its claim went", When: func(o observation) bool { return o.isUnneeded() && o.isAheadOfPV() }, Then: to(stepUpdatePV)},
 	{Name: "the record of the static volume is not needed", When: observation.isUnneeded, Then: to(stepDropRecord)},
 	{Name: "the static volume is in use", When: always, Then: decideStaticUse},
 }
@@ -50,17 +50,17 @@ func (o observation) hasStatic() bool {
 // provisioner is deleted, or someone has deleted it. One that is needed nevertheless is written again.
 func (o observation) isUnneeded() bool { return o.deleting() || o.lacksProvisioner() || !o.hasStatic() }
 
-// outgrewPV reports whether the static volume has more than its PersistentVolume says.
-func (o observation) outgrewPV() bool {
-	pv := o.ownPV()
-	return pv != nil && reconcile.IsStatic(pv) && o.volume.Status.Handle != "" && o.volume.Status.Capacity != nil && o.pvTooSmall()
+// isAheadOfPV reports whether the static volume has more than its PersistentVolume says, or other attributes.
+func (o observation) isAheadOfPV() bool {
+	pv, status := o.ownPV(), &o.volume.Status
+	return pv != nil && reconcile.IsStatic(pv) && status.RecordUID == o.volume.UID && status.Capacity != nil && o.pvBehind()
 }
 
 // decideStaticUse is decideUse for a static volume. Nothing tells which of several PersistentVolumes with one handle may change the
 // storage.
 func decideStaticUse(o observation) decision {
 	d := decideUse(o)
-	shared := slices.IndexFunc(o.others, func(h reconcile.Holder) bool { return h.Kind != reconcile.KindStage })
+	shared := slices.IndexFunc(o.others, func(h reconcile.Holder) bool { return h.Kind != reconcile.KindStage && h.Phase != pavv1.VolumeRetained })
 	condition, begins := map[step]string{stepHold: pavv1.VolumeExpanded, stepExpand: pavv1.VolumeExpanded, stepModify: pavv1.VolumeModified}[d.Step]
 	if shared < 0 || !begins {
 		return d
@@ -77,7 +77,7 @@ func (o observation) lacksStatic() bool {
 	if !o.hasStatic() {
 		return false
 	}
-	if o.pending() || status.RecordUID != o.volume.UID || status.Capacity == nil {
+	if o.pending() || status.RecordUID != o.volume.UID || status.Capacity == nil || !controllerutil.ContainsFinalizer(o.volume, pavv1.VolumeFinalizer) {
 		return true
 	}
 	return !o.changing() && status.Capacity.Cmp(o.pv.Spec.Capacity[corev1.ResourceStorage]) < 0
@@ -94,9 +94,14 @@ func (r *Reconciler) recordStatic(ctx context.Context, o observation, d decision
 	if !known {
 		return r.reportPlace(pv)
 	}
-	readers, err := r.readersOfStatic(ctx, o.volume, pv.Spec.CSI.VolumeHandle)
-	if err != nil {
-		return err
+	if protected := o.volume.DeepCopy(); controllerutil.AddFinalizer(protected, pavv1.VolumeFinalizer) {
+		return r.patchVolume(ctx, o.volume, protected) // and the next pass records the rest
+	}
+	var readers []pavv1.Reader
+	if o.volume.Status.RecordUID != o.volume.UID {
+		if readers, err = r.readersOfStatic(ctx, o.volume, pv.Spec.CSI.VolumeHandle); err != nil {
+			return err
+		}
 	}
 	return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 		if status.RecordUID != o.volume.UID { // nothing is known of pods of another record

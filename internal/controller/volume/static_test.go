@@ -12,7 +12,7 @@ import (
 
 // static makes a volume one that an administrator wrote, and its record one that says what it is.
 func static(o *observation) {
-	o.volume.Spec.Static, o.volume.Spec.ReclaimPolicy, o.volume.Finalizers = true, retainPolicy, nil
+	o.volume.Spec.Static, o.volume.Spec.ReclaimPolicy, o.volume.Finalizers = true, retainPolicy, []string{pavv1.VolumeFinalizer}
 	o.volume.UID, o.volume.Status.RecordUID = "r1", "r1"
 	o.provisioner.Spec.ProvisioningModes = append(o.provisioner.Spec.ProvisioningModes, pavv1.ProvisioningModeStatic)
 	if o.pv != nil {
@@ -40,6 +40,12 @@ func TestDecide_OnStaticVolumes(t *testing.T) {
 		"its provisioner is being deleted":                 {state: growable("2Gi").with(static).with(func(o *observation) { o.provisioner.DeletionTimestamp = new(metav1.NewTime(noon)) }), want: stepDropRecord},
 		"someone deletes the record":                       {state: growable("1Gi").with(static).with(deletedRecord), want: stepDropRecord},
 		"but not while a pod changes the volume":           {state: growing().with(static).pod(1, runs).with(deletedRecord), want: stepDone},
+		"a record without a finalizer":                     {state: growable("1Gi").with(static).with(func(o *observation) { o.volume.Finalizers = nil }), want: stepRecordStatic},
+		"it was modified while its claim went":             {state: growable("1Gi").with(static).with(releasedPV).with(func(o *observation) { o.attributes = pavv1.VolumeAttributes{Class: "silver"} }), want: stepUpdatePV},
+		"what was restored says nothing of that":           {state: growable("1Gi").with(static).with(releasedPV).with(recordedIs("2Gi")).with(func(o *observation) { o.volume.Status.RecordUID = "r0" }), want: stepDropRecord},
+		"a retained volume has its handle": {state: growable("2Gi").with(static).with(shown).with(func(o *observation) {
+			o.others = []reconcile.Holder{{Kind: reconcile.KindVolume, Name: "other", Phase: pavv1.VolumeRetained}}
+		}), want: stepExpand},
 		"another PersistentVolume has its handle":          {state: growable("2Gi").with(static).with(shown).with(func(o *observation) { o.others = []reconcile.Holder{{Kind: reconcile.KindPV, Name: "other"}} }), want: stepWait},
 		"a node has it staged":                             {state: growable("2Gi").with(static).with(shown).with(stagedOnNode), want: stepExpand},
 		"another volume has its name":                      {state: growable("1Gi").with(static).with(func(o *observation) { o.pv.Spec.CSI.VolumeHandle = "other" }), want: stepDropRecord},

@@ -16,7 +16,7 @@ type existing struct {
 	// PersistentVolume.
 	claim, name string
 
-	// record is the PavVolume; nil if the volume is static, or its record is gone. The other objects of a volume with a
+	// record is the PavVolume; nil if the volume is static, even if it has one, or its record is gone. The other objects of a volume with a
 	// record are its StorageClass, the node that was selected for its first consumer, if any, the claim from which it is,
 	// or would be, created, and the claim as it is when the volume is deleted.
 	record                      *pavv1.PavVolume

@@ -155,7 +155,7 @@ func volumeOf(ctx context.Context, objects client.Client, ref status.Ref) (strin
 	return volume.Name, nil
 }
 
-// ofVolume returns PaV's records of a volume. A static volume has stages only.
+// ofVolume returns PaV's records of a volume. A static volume may have stages only.
 func ofVolume(ctx context.Context, objects client.Client, ref status.Ref, name string) ([]client.Object, error) {
 	var found []client.Object
 	volume := &pavv1.PavVolume{}
