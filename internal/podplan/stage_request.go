@@ -186,7 +186,7 @@ func (r StageRequest) evaluator(own string) func(context.Context, string, *pavv1
 // ProvisionedClaim returns the claim that a volume was created for, as it was then, from the record of the volume;
 // nil if the record is that of another volume, or the volume was not created for a claim.
 func ProvisionedClaim(record *pavv1.PavVolume, driver, handle string) *apiextensionsv1.JSON {
-	if record == nil || record.Spec.Static || record.Spec.Provisioner != driver || record.Status.Handle != handle {
+	if record == nil || record.Spec.Static || !record.IsOf(driver, handle) {
 		return nil
 	}
 	raw, _ := provisionedClaim(record)

@@ -93,7 +93,7 @@ func (r *Reconciler) readClaim(ctx context.Context, key client.ObjectKey, s *sou
 		return err
 	}
 	s.Volume, err = reconcile.Optional(ctx, r.Live, name, &pavv1.PavVolume{})
-	if s.Volume != nil && (s.Volume.Spec.Provisioner != s.PV.Spec.CSI.Driver || s.Volume.Status.Handle != s.PV.Spec.CSI.VolumeHandle) {
+	if s.Volume != nil && !s.Volume.IsOf(s.PV.Spec.CSI.Driver, s.PV.Spec.CSI.VolumeHandle) {
 		s.Volume = nil // the record of another volume of that name
 	}
 	return err

@@ -83,8 +83,8 @@ func (r *Reconciler) gatherObjects(ctx context.Context, reader client.Reader, o 
 		return err
 	}
 	o.nameTaken = false
-	if o.volume != nil && (o.volume.Spec.Provisioner != spec.Provisioner || o.volume.Status.Handle != spec.VolumeHandle) {
-		o.nameTaken = !o.volume.Spec.Static || o.volume.Status.Handle != ""
+	if o.volume != nil && !o.volume.IsOf(spec.Provisioner, spec.VolumeHandle) {
+		o.nameTaken = !o.volume.IsNewOfStatic()
 		o.volume = nil
 	}
 	return nil

@@ -147,8 +147,13 @@ func besidesPV(pv *corev1.PersistentVolume, holders []reconcile.Holder) []reconc
 // orphansOf returns requests for the PersistentVolumes of a driver that have PaV's finalizer. They may wait for a
 // provisioner of that name.
 func (r *Reconciler) orphansOf(ctx context.Context, driver string) []ctrl.Request {
+	return r.pvsBy(ctx, reconcile.HeldPVsByDriver, driver)
+}
+
+// pvsBy returns requests for the PersistentVolumes of a driver that an index finds.
+func (r *Reconciler) pvsBy(ctx context.Context, index, driver string) []ctrl.Request {
 	pvs := &corev1.PersistentVolumeList{}
-	if err := r.Client.List(ctx, pvs, client.MatchingFields{reconcile.HeldPVsByDriver: driver}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, pvs, client.MatchingFields{index: driver}, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "cannot look PersistentVolumes up", observability.Provisioner, driver)
 		return nil
 	}

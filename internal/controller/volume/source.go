@@ -70,8 +70,8 @@ func (s *source) gatherVolume(ctx context.Context, reader client.Reader, provisi
 	if s.volume, err = reconcile.Optional(ctx, reader, client.ObjectKey{Name: of.VolumeName}, &pavv1.PavVolume{}); err != nil {
 		return err
 	}
-	if s.volume != nil && (s.volume.Spec.Provisioner != provisioner || s.volume.Status.Handle != of.Handle) {
-		s.nameTaken = !s.volume.Spec.Static || s.volume.Status.Handle != ""
+	if s.volume != nil && !s.volume.IsOf(provisioner, of.Handle) {
+		s.nameTaken = !s.volume.IsNewOfStatic()
 		s.volume = nil
 	}
 	if s.pv, err = reconcile.Optional(ctx, reader, client.ObjectKey{Name: of.VolumeName}, &corev1.PersistentVolume{}); err != nil {

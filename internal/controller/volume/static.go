@@ -18,7 +18,6 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/reading"
 	"github.com/albertofaria/pav/internal/controller/rule"
-	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/podplan/topology"
 	"github.com/albertofaria/pav/internal/protocol"
@@ -217,14 +216,5 @@ func (r *Reconciler) staticOf(ctx context.Context, object client.Object) []ctrl.
 	if p, ok := object.(*pavv1.PavProvisioner); !ok || !keepsRecord(p) {
 		return nil
 	}
-	pvs := &corev1.PersistentVolumeList{}
-	if err := r.Client.List(ctx, pvs, client.MatchingFields{reconcile.StaticPVsByDriver: object.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "cannot look PersistentVolumes up", observability.Provisioner, object.GetName())
-		return nil
-	}
-	var requests []ctrl.Request
-	for i := range pvs.Items {
-		requests = append(requests, named(pvs.Items[i].Name)...)
-	}
-	return requests
+	return r.pvsBy(ctx, reconcile.StaticPVsByDriver, object.GetName())
 }
