@@ -229,7 +229,7 @@ SIMULATED := ^Test(AgentStoppedAfterEachWrite|StaleCache|UnreliableLine)
 INTEGRATION := test-integration-node+test-integration-controller-1+test-integration-controller-2
 INTEGRATION_PARTS := $(subst +, ,$(INTEGRATION))
 INTEGRATION_TEST = assets=$$($(CLUSTER) build) && cd test/integration && KUBEBUILDER_ASSETS=$$assets ../../bin/integration.test -test.timeout 45m
-FIRST_HALF := ^Test[A-O]
+FIRST_HALF := ^Test([A-O]|P[eo])
 
 bin/integration.test: $(GO_FILES) $(wildcard test/integration/*.go test/agent/*.go test/flood/*.go test/kubelet/*.go test/scrape/*.go test/seed/*.go test/simulation/*/*.go) go.mod go.sum
 	go test -c -o $@ ./test/integration
