@@ -150,9 +150,11 @@ func (h *ControllerPodHandler) volumeRequest(ctx context.Context, provisioner *p
 		Templates: h.Templates, Defaults: h.PodDefaults, GetPVC: reconcile.GetPVC(h.Client), Allowed: provisioner.Spec.AllowedClaimNamespaces,
 	}
 	ref := volume.Spec.ClaimRef
-	if changes := kind == pavv1.WorkflowExpansion || kind == pavv1.WorkflowModification; volume.Spec.Static && !changes {
+	changes := kind == pavv1.WorkflowExpansion || kind == pavv1.WorkflowModification
+	if volume.Spec.Static && !changes {
 		return request, refusePod("PavVolume %q is that of a static volume, which is never created or deleted", volume.Name)
-	} else if changes {
+	}
+	if changes {
 		var err error
 		if ref, err = h.user(ctx, volume, &request); err != nil {
 			return request, err

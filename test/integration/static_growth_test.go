@@ -41,7 +41,7 @@ func boundStatic(t *testing.T, c *cluster, provisioner, name string, changes ...
 	mustCreate(t, c, pv)
 	t.Cleanup(func() { mustDeleteLasting(t, c, claim); mustDeleteLasting(t, c, pv) })
 	record := &pavv1.PavVolume{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	exists(t, c, record, "says what the volume is", func(v *pavv1.PavVolume) bool {
+	exists(t, c, record, "is complete", func(v *pavv1.PavVolume) bool {
 		return v.Spec.Static && v.Status.Phase == pavv1.VolumeReady && v.Status.Handle == "made by hand"
 	})
 	return claim, pv, record

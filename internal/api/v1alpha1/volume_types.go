@@ -155,7 +155,7 @@ type PavVolumeSpec struct {
 	ClaimRef ClaimReference `json:"claimRef"`
 
 	// storageClass is the claim's StorageClass as the API server returned it when provisioning began; empty if the volume is
-	// static: no class says how it was made.
+	// static.
 	// +kubebuilder:validation:Type=object
 	// +mapType=atomic
 	StorageClass apiextensionsv1.JSON `json:"storageClass"`

@@ -114,8 +114,8 @@ func (s Readers) write(ctx context.Context, r Reading, readers []pavv1.Reader) e
 	return nil
 }
 
-// Former returns which of the recorded readers do not read the storage any more that has a key, see pavv1.DataSource.Key, and is that of
-// the volume of a name, if it is one's. One that is gone was removed by force.
+// Former returns those recorded readers that do not read the storage with a key any more, see pavv1.DataSource.Key. Volume is the name of
+// the volume whose storage that is; "" for a snapshot. A reader that does not exist was removed by force.
 func Former(ctx context.Context, reader client.Reader, recorded []pavv1.Reader, provisioner, key, volume string) ([]pavv1.Reader, error) {
 	var former []pavv1.Reader
 	for _, of := range recorded {
@@ -140,6 +140,7 @@ func (s Readers) Without(ctx context.Context, recorded, former []pavv1.Reader, p
 	return slices.DeleteFunc(slices.Clone(recorded), func(of pavv1.Reader) bool { return slices.Contains(gone, of) }), err
 }
 
+// reads reports whether a recorded reader exists, and may still read the storage.
 func reads(ctx context.Context, reader client.Reader, of pavv1.Reader, provisioner, key, volume string) (bool, error) {
 	if of.Kind == KindVolume {
 		v, err := reconcile.Optional(ctx, reader, client.ObjectKey{Name: of.Name}, &pavv1.PavVolume{})

@@ -10,7 +10,7 @@ import (
 	"github.com/albertofaria/pav/internal/reconcile"
 )
 
-// static makes a volume one that an administrator wrote, and its record one that says what it is.
+// static turns an observation into that of a volume that an administrator wrote, with a complete record.
 func static(o *observation) {
 	o.volume.Spec.Static, o.volume.Spec.ReclaimPolicy, o.volume.Finalizers = true, retainPolicy, []string{pavv1.VolumeFinalizer}
 	o.volume.UID, o.volume.Status.RecordUID = "r1", "r1"

@@ -166,14 +166,18 @@ func (a *Admins) adopt(pv *corev1.PersistentVolume) {
 }
 
 func (a *Admins) record(volume *pavv1.PavVolume) {
-	retained := volume.Status.Phase == pavv1.VolumeRetained
-	switch n := a.World.Rand.IntN(6); {
+	touchRecord(a.World, volume, volume.Status.Phase == pavv1.VolumeRetained, func(v *pavv1.PavVolume) { v.Spec.ReclaimPolicy = corev1.PersistentVolumeReclaimDelete })
+}
+
+// touchRecord requests a retry for a record, or deletes it. Retained storage is deleted after the policy of its record is changed.
+func touchRecord[T client.Object](w *world.World, record T, retained bool, toBeDeleted func(T)) {
+	switch n := w.Rand.IntN(6); {
 	case n == 0 && retained:
-		_ = world.Change(a.World.Store, people, volume, func(v *pavv1.PavVolume) { v.Spec.ReclaimPolicy = corev1.PersistentVolumeReclaimDelete })
-	case n == 1 && (retained || a.World.Rand.IntN(4) == 0):
-		_ = a.World.Store.Delete(people, a.World.Store.KeyOf(volume), nil, nil)
+		_ = world.Change(w.Store, people, record, toBeDeleted)
+	case n == 1 && (retained || w.Rand.IntN(4) == 0):
+		_ = w.Store.Delete(people, w.Store.KeyOf(record), nil, nil)
 	case n == 2:
-		retry(a.World.Store, volume)
+		retry(w.Store, record)
 	}
 }
 

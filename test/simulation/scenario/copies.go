@@ -225,15 +225,6 @@ func (c *Copiers) isForsaken(content *snapshotv1.VolumeSnapshotContent) bool {
 	return snapshot == nil || ref.UID != "" && snapshot.UID != ref.UID
 }
 
-// record requests a retry of a snapshot, or deletes its record. Retained snapshots are deleted after their policy is changed.
 func (c *Copiers) record(record *pavv1.PavSnapshot) {
-	retained := record.Status.Phase == pavv1.SnapshotRetained
-	switch n := c.World.Rand.IntN(6); {
-	case n == 0 && retained:
-		_ = world.Change(c.World.Store, people, record, func(r *pavv1.PavSnapshot) { r.Spec.DeletionPolicy = pavv1.SnapshotPolicyDelete })
-	case n == 1 && (retained || c.World.Rand.IntN(4) == 0):
-		_ = c.World.Store.Delete(people, c.World.Store.KeyOf(record), nil, nil)
-	case n == 2:
-		retry(c.World.Store, record)
-	}
+	touchRecord(c.World, record, record.Status.Phase == pavv1.SnapshotRetained, func(r *pavv1.PavSnapshot) { r.Spec.DeletionPolicy = pavv1.SnapshotPolicyDelete })
 }
