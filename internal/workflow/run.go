@@ -153,11 +153,21 @@ func (r *Runner) adopt(ctx context.Context, want *corev1.Pod) error {
 // Stop deletes a pod, with its own grace period. The API server marks a pod first and then removes it; if it could not do
 // the second, as the connection broke in between, it expects to be asked again.
 func (r *Runner) Stop(ctx context.Context, pod *corev1.Pod) error {
+	return r.stop(ctx, pod, client.Preconditions{UID: &pod.UID})
+}
+
+// StopAsSeen is Stop for what was decided from the status of a pod, such as that it has not started. If the API server has another
+// version of the pod, the error is a conflict, and the pod stays.
+func (r *Runner) StopAsSeen(ctx context.Context, pod *corev1.Pod) error {
+	return r.stop(ctx, pod, client.Preconditions{UID: &pod.UID, ResourceVersion: &pod.ResourceVersion})
+}
+
+func (r *Runner) stop(ctx context.Context, pod *corev1.Pod, expected client.Preconditions) error {
 	marked, grace := pod.DeletionTimestamp != nil, pod.DeletionGracePeriodSeconds
 	if marked && (len(pod.Finalizers) > 0 || grace != nil && *grace > 0) {
 		return nil
 	}
-	err := r.Client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})
+	err := r.Client.Delete(ctx, pod, expected)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}

@@ -38,6 +38,7 @@ type Line struct {
 	requests int
 	lists    map[string]int // by resource
 	writes   []string
+	lost     []string // the writes that lost a race
 	held     []string // the writes of a stalled agent
 	strikes  Strikes
 	gates    map[string]chan struct{} // by resource whose watches are held
@@ -201,6 +202,9 @@ func (l *Line) count(request *http.Request, response *http.Response) bool {
 		}
 		l.lists[path.Base(request.URL.Path)]++
 	}
+	if isWrite(request) && response.StatusCode == http.StatusConflict {
+		l.lost = append(l.lost, request.Method+" "+request.URL.Path)
+	}
 	if !isWrite(request) || response.StatusCode >= http.StatusMultipleChoices {
 		return false
 	}
@@ -281,6 +285,13 @@ func (l *Line) Writes() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.writes)
+}
+
+// Lost returns the writes so far that the API server refused because of a conflict, each as its method and path.
+func (l *Line) Lost() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.lost)
 }
 
 // Lists returns how often the agent listed a resource, by its plural name.

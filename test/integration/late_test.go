@@ -3,12 +3,15 @@ package integration
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -106,6 +109,40 @@ func TestCacheBehind_VolumeThatIsStagedIsNotDeleted(t *testing.T) {
 	mustDelete(t, c, stage)
 	pod, _ := podOf(t, c, claim, pavv1.WorkflowDeletion)
 	end(t, c, pod, workflow.Result{}, 0)
+	gone(t, c, pv)
+	gone(t, c, volume)
+}
+
+// The cache does not show yet that an expansion pod has started when its volume is released: the pod is seen to its end.
+func TestCacheBehind_ExpansionPodThatHasStartedIsNotStopped(t *testing.T) {
+	const name = "start-unseen"
+	c := start(t)
+	_, line := launchLate(t, c, "pods")
+	driver(t, c, name, growable)
+	claim := mustCreate(t, c, ownedClaim(name, "me"))
+	pv, volume := bound(t, c, claim)
+	mustPatch(t, c, claim, requests("2Gi"))
+	pod, _ := podOf(t, c, claim, pavv1.WorkflowExpansion)
+	mustPatchStatus(t, c, pod, func(p *corev1.Pod) { p.Status.Conditions = unscheduled })
+	exists(t, c, volume, "has a pod that the agent has seen", func(v *pavv1.PavVolume) bool {
+		condition := meta.FindStatusCondition(v.Status.Conditions, pavv1.VolumeExpanded)
+		return condition != nil && strings.Contains(condition.Message, "is not scheduled")
+	})
+
+	release := line.Hold("pods")
+	t.Cleanup(release)
+	mustPatchStatus(t, c, pod, func(p *corev1.Pod) { p.Status.Phase, p.Status.Conditions = corev1.PodRunning, nil })
+	mustDelete(t, c, claim)
+	lost := "DELETE /api/v1/namespaces/" + pod.Namespace + "/pods/" + pod.Name
+	eventually(t, "the agent tries to stop the pod in vain", func(context.Context) (bool, string) {
+		return slices.Contains(line.Lost(), lost), fmt.Sprintf("it has lost %q", line.Lost())
+	})
+	exists(t, c, pod, "is not deleted", func(p *corev1.Pod) bool { return p.DeletionTimestamp == nil })
+
+	release()
+	end(t, c, pod, workflow.Result{}, 0)
+	deletion, _ := podOf(t, c, claim, pavv1.WorkflowDeletion)
+	end(t, c, deletion, workflow.Result{}, 0)
 	gone(t, c, pv)
 	gone(t, c, volume)
 }

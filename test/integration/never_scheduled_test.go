@@ -51,6 +51,11 @@ func podOfVolume(t *testing.T, c *cluster, volume *pavv1.PavVolume, kind string)
 	return pod
 }
 
+// unscheduled is what the scheduler says of a pod for which it has no node.
+var unscheduled = []corev1.PodCondition{{
+	Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/0 nodes are available",
+}}
+
 // podsMade returns how many pods an agent has created.
 func podsMade(a *agent.Agent) (n int) {
 	for _, write := range a.Line.Writes() {
@@ -371,11 +376,7 @@ func TestPodsThatAreNotSchedulable_AreNotCountedOverall(t *testing.T) {
 	if running := creationPods(t.Context(), t, c, "lively"); len(running) > 0 {
 		t.Errorf("%d pods above the limit", len(running))
 	}
-	mustPatchStatus(t, c, pod, func(p *corev1.Pod) {
-		p.Status.Conditions = []corev1.PodCondition{{
-			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/0 nodes are available",
-		}}
-	})
+	mustPatchStatus(t, c, pod, func(p *corev1.Pod) { p.Status.Conditions = unscheduled })
 	podOf(t, c, lively, pavv1.WorkflowCreation)
 	wantEvent(t, c, stuck, "Warning", "Provisioning", "is not scheduled: 0/0 nodes are available")
 	if running := creationPods(t.Context(), t, c, "stuck"); !slices.Equal(running, []string{volumeOf(stuck).Name}) {

@@ -203,7 +203,7 @@ func (r *Reconciler) stopPod(ctx context.Context, o observation, d rule.Decision
 	if err := r.confirm(ctx, o, d.Step); err != nil {
 		return err
 	}
-	if err := r.Runner.Stop(ctx, o.pod()); err != nil {
+	if err := r.Runner.StopAsSeen(ctx, o.pod()); err != nil {
 		return err
 	}
 	if d.Message != "" {

@@ -286,7 +286,7 @@ func (r *Reconciler) stopPod(ctx context.Context, o observation, d decision) err
 	if err := r.confirm(ctx, o, d); err != nil {
 		return err
 	}
-	if err := r.Runner.Stop(ctx, o.pod()); err != nil {
+	if err := r.Runner.StopAsSeen(ctx, o.pod()); err != nil {
 		return err
 	}
 	if d.Message != "" {
