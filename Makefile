@@ -169,10 +169,11 @@ demo-images: $(CLUSTER) $(EXAMPLE_IMAGES) ## Load the images that the examples n
 
 ##@ Check
 
-# What runs side by side mostly waits: the integration tests with three API servers, the end-to-end tests on two clusters.
+# What runs side by side often waits: the integration tests with three API servers, the end-to-end tests and the storage suite on
+# two clusters. The shortest of them is followed by another part.
 .PHONY: test
 test: ## Run every test that a change must pass, and print how long each part took
-	@test/parts/run test packages verify lint test-unit test-simulation compile $(INTEGRATION) test-e2e+test-e2e-alone test-conformance
+	@test/parts/run test packages verify lint test-unit compile $(INTEGRATION),test-simulation test-e2e+test-e2e-alone,test-conformance
 
 .PHONY: packages
 packages: $(CLUSTER) ## Install the Debian packages that the tests take, where they are missing

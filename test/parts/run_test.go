@@ -11,10 +11,11 @@ import (
 	"testing"
 )
 
-// makefile has one part that passes, two parts that pass only if they run at the same time, and one part that fails.
+// makefile has two parts that pass, two parts that pass only if they run at the same time, and one part that fails.
 const makefile = `
 good:
 	@echo "seed $$PAV_SEED"
+fine:
 ping:
 	@touch ping; for i in $$(seq 600); do test -e pong && exit; sleep 0.1; done; exit 1
 pong:
@@ -69,6 +70,8 @@ func TestParts_AreRunAndTimed(t *testing.T) {
 	}{
 		"all pass":                     {args: []string{"test", "good"}, want: []string{"good passed"}, passed: true},
 		"side by side":                 {args: []string{"test", "ping+pong"}, want: []string{"ping passed", "pong passed"}, passed: true},
+		"side by side, and in turn":    {args: []string{"test", "good,ping+pong,fine"}, want: []string{"good passed", "ping passed", "pong passed", "fine passed"}, passed: true},
+		"nothing follows one in turn":  {args: []string{"test", "bad,fine+good"}, want: []string{"bad FAILED", "fine not run", "good passed"}},
 		"nothing follows a failure":    {args: []string{"test", "bad", "good"}, want: []string{"bad FAILED", "good not run"}},
 		"what runs beside one ends":    {args: []string{"test", "bad+good"}, want: []string{"bad FAILED", "good passed"}},
 		"a long run goes on after one": {args: []string{"--long", "test-long", "bad", "good"}, want: []string{"bad FAILED", "good passed"}},
