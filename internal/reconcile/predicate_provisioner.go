@@ -10,7 +10,7 @@ import (
 )
 
 // IgnoreCountUpdates passes all events of PavProvisioners except updates of the counts in their status, which change
-// with every volume, stage and node, and are only for people.
+// with every volume, stage, snapshot and node, and are only for people.
 var IgnoreCountUpdates = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, ok := e.ObjectOld.(*pavv1.PavProvisioner)
 	after, also := e.ObjectNew.(*pavv1.PavProvisioner)
@@ -24,6 +24,6 @@ var IgnoreCountUpdates = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) b
 func withoutCounts(p *pavv1.PavProvisioner) pavv1.PavProvisioner {
 	rest := *p
 	rest.ResourceVersion, rest.ManagedFields = "", nil // these change with every write
-	rest.Status.Volumes, rest.Status.Stages, rest.Status.Failing, rest.Status.Nodes = nil, nil, nil, nil
+	rest.Status.Volumes, rest.Status.Stages, rest.Status.Snapshots, rest.Status.Failing, rest.Status.Nodes = nil, nil, nil, nil, nil
 	return rest
 }

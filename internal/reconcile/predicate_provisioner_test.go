@@ -31,6 +31,7 @@ func TestMoreThanCounts(t *testing.T) {
 		"failing ones are counted":    {change: func(p *pavv1.PavProvisioner) { p.Status.Volumes.Failing++ }},
 		"the failing are counted":     {change: func(p *pavv1.PavProvisioner) { p.Status.Failing = new(int32(2)) }},
 		"stages are counted":          {change: func(p *pavv1.PavProvisioner) { p.Status.Stages.Total++ }},
+		"snapshots are counted":       {change: func(p *pavv1.PavProvisioner) { p.Status.Snapshots = &pavv1.ProvisionerCount{Total: 1} }},
 		"nodes are counted":           {change: func(p *pavv1.PavProvisioner) { p.Status.Nodes.Registered++ }},
 		"counts come":                 {change: func(p *pavv1.PavProvisioner) { p.Status.Volumes = nil }},
 		"a write's author":            {change: func(p *pavv1.PavProvisioner) { p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "pav"}} }},
