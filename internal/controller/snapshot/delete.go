@@ -217,21 +217,26 @@ func (r *Reconciler) forget(ctx context.Context, o observation, d rule.Decision)
 			return err
 		}
 	}
-	// The finalizer is removed first: an agent that is killed between the two finds a record to delete again.
-	record := o.record.DeepCopy()
-	controllerutil.RemoveFinalizer(record, pavv1.SnapshotFinalizer)
-	if err := r.patchRecord(ctx, o.record, record); err != nil {
+	if err := r.remove(ctx, o.record); err != nil || o.deleting() {
 		return err
 	}
-	if o.deleting() {
-		return nil
+	ctrl.LoggerFrom(ctx).Info("deleted a snapshot")
+	return nil
+}
+
+// remove deletes a record. Its finalizer is removed first: a record that is being deleted has its storage deleted once more, and an
+// agent that is killed between the two finds a record to delete again.
+func (r *Reconciler) remove(ctx context.Context, record *pavv1.PavSnapshot) error {
+	released := record.DeepCopy()
+	controllerutil.RemoveFinalizer(released, pavv1.SnapshotFinalizer)
+	if err := r.patchRecord(ctx, record, released); err != nil || record.DeletionTimestamp != nil {
+		return err
 	}
-	exactly := client.Preconditions{UID: new(record.UID), ResourceVersion: new(record.ResourceVersion)}
-	if err := r.Client.Delete(ctx, record, exactly); client.IgnoreNotFound(err) != nil {
+	exactly := client.Preconditions{UID: new(released.UID), ResourceVersion: new(released.ResourceVersion)}
+	if err := r.Client.Delete(ctx, released, exactly); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting PavSnapshot %q: %w", record.Name, err)
 	}
-	r.expectations.Replace(record.Name, record.ResourceVersion, "")
-	ctrl.LoggerFrom(ctx).Info("deleted a snapshot")
+	r.expectations.Replace(record.Name, released.ResourceVersion, "")
 	return nil
 }
 

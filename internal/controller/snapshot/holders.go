@@ -101,16 +101,8 @@ func (r *Reconciler) forgetRetained(ctx context.Context, record *pavv1.PavSnapsh
 	}
 	f.addRecords(records)
 	for _, other := range f.retained {
-		// Its finalizer is removed first: a record that is being deleted has its storage deleted once more.
-		released := other.DeepCopy()
-		controllerutil.RemoveFinalizer(released, pavv1.SnapshotFinalizer)
-		if err := r.patchRecord(ctx, other, released); err != nil {
+		if err := r.remove(ctx, other); err != nil {
 			return err
-		}
-		other = released
-		exactly := client.Preconditions{UID: new(other.UID), ResourceVersion: new(other.ResourceVersion)}
-		if err := r.Client.Delete(ctx, other, exactly); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting PavSnapshot %q: %w", other.Name, err)
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -268,6 +269,27 @@ func exactly(object client.Object) client.Preconditions {
 	return client.Preconditions{UID: new(object.GetUID()), ResourceVersion: new(object.GetResourceVersion())}
 }
 
+// remove deletes a PavVolume, and reports whether it was still there. The finalizer is removed first: no other process deletes the
+// object in between, and an agent that is killed there finds a volume to delete again.
+func (r *Reconciler) remove(ctx context.Context, volume *pavv1.PavVolume) (removed bool, err error) {
+	released := volume.DeepCopy()
+	controllerutil.RemoveFinalizer(released, pavv1.VolumeFinalizer)
+	if err := r.patchVolume(ctx, volume, released); err != nil {
+		return false, err
+	}
+	if volume.DeletionTimestamp != nil {
+		return released.ResourceVersion != volume.ResourceVersion, nil
+	}
+	if err := r.Client.Delete(ctx, released, exactly(released)); err != nil {
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return false, fmt.Errorf("deleting PavVolume %q: %w", volume.Name, err)
+	}
+	r.expectations.Replace(volume.Name, released.ResourceVersion, "")
+	return true, nil
+}
+
 // forget deletes the PavVolume, which is all that PaV knows of the volume. So the API server is asked, not the cache,
 // whether it is not needed any more.
 func (r *Reconciler) forget(ctx context.Context, o observation, d decision) error {
@@ -281,26 +303,8 @@ func (r *Reconciler) forget(ctx context.Context, o observation, d decision) erro
 		}
 	}
 	r.reportConflictLeft(ctx, o) // before the record is gone: better twice than never
-	// The finalizer is removed first. No other process deletes the object in between, and an agent that is killed here
-	// finds a volume to delete again.
-	volume := o.volume.DeepCopy()
-	controllerutil.RemoveFinalizer(volume, pavv1.VolumeFinalizer)
-	if err := r.patchVolume(ctx, o.volume, volume); err != nil {
-		return err
-	}
-	deleted := volume.ResourceVersion != o.volume.ResourceVersion
-	if !o.deleting() {
-		err := r.Client.Delete(ctx, volume, exactly(volume))
-		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting PavVolume %q: %w", o.volume.Name, err)
-		}
-		deleted = err == nil
-		if deleted {
-			r.expectations.Replace(o.volume.Name, volume.ResourceVersion, "")
-		}
-	}
-	if !deleted {
-		return nil // the cache does not show yet that an earlier pass did it, and said so
+	if deleted, err := r.remove(ctx, o.volume); err != nil || !deleted {
+		return err // or the cache does not show yet that an earlier pass did it, and said so
 	}
 	var keys []any
 	if c := meta.FindStatusCondition(o.volume.Status.Conditions, pavv1.VolumeDeleted); c != nil {

@@ -147,15 +147,8 @@ func (r *Reconciler) dropRecord(ctx context.Context, o observation, d decision) 
 	if err := r.confirm(ctx, o, d); err != nil {
 		return err
 	}
-	released := o.volume.DeepCopy()
-	controllerutil.RemoveFinalizer(released, pavv1.VolumeFinalizer)
-	if err := r.patchVolume(ctx, o.volume, released); err != nil || o.deleting() {
-		return err
-	}
-	if err := r.Client.Delete(ctx, released, exactly(released)); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting PavVolume %q: %w", o.volume.Name, err)
-	}
-	return nil
+	_, err := r.remove(ctx, o.volume)
+	return err
 }
 
 // keepsRecord reports whether volumes that administrators write get a record: something may change them, or read them.
