@@ -115,6 +115,7 @@ func removeLater(t *testing.T, namespace *corev1.Namespace) {
 	}
 }
 
+// gone objects while an object exists: the one with its UID if it has one, and else any of its name.
 func gone(ctx context.Context, object client.Object) error {
 	copied := object.DeepCopyObject().(client.Object)
 	err := kube.Get(ctx, client.ObjectKeyFromObject(object), copied)
@@ -123,7 +124,7 @@ func gone(ctx context.Context, object client.Object) error {
 		return nil
 	case err != nil:
 		return err
-	case copied.GetUID() != object.GetUID():
+	case object.GetUID() != "" && copied.GetUID() != object.GetUID():
 		return nil
 	default:
 		return fmt.Errorf("%T %s still exists", object, object.GetName())
