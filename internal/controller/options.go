@@ -106,7 +106,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.Pods.Overall, "max-pods", o.Pods.Overall, "how many validation, creation, expansion, modification and deletion pods run at once; pods that cannot start do not count, but there are at most three times as many pods in all, and one more for each PavProvisioner")
 	flags.IntVar(&o.Pods.PerProvisioner, "max-pods-per-provisioner", o.Pods.PerProvisioner, "how many of these run at once for one PavProvisioner; if as many of its pods cannot start, it gets no more, except one for each namespace without any")
 	flags.BoolVar(&o.StartupTaint, "startup-taint", o.StartupTaint, "remove the taint "+pavv1.NotReadyTaint+" from nodes once the drivers of PaV are registered there; needs the right to patch nodes")
-	flags.BoolVar(&o.CrossNamespaceSources, "cross-namespace-sources", o.CrossNamespaceSources, "create volumes from snapshots and volumes of other namespaces, where a ReferenceGrant of that namespace allows it; needs the right to list ReferenceGrants, and Kubernetes' feature gate CrossNamespaceVolumeDataSource")
+	flags.BoolVar(&o.CrossNamespaceSources, "cross-namespace-sources", o.CrossNamespaceSources, "create volumes from snapshots and volumes of other namespaces, where a ReferenceGrant of that namespace allows it; needs the right to list and watch ReferenceGrants, and Kubernetes' feature gate CrossNamespaceVolumeDataSource")
 	flags.Var(&o.PodDefaults, "pod-defaults", workflow.DefaultsHelp)
 	o.Templates.AddFlags(flags)
 }

@@ -46,5 +46,18 @@ func SourceKey(claim *corev1.PersistentVolumeClaim) string {
 	return KeyOfSource(source.Kind, SourceNamespace(claim, source), source.Name)
 }
 
+// GrantsKey returns the key of the ReferenceGrants that decide whether a claim may use what it names as its source, see KeyOfGrants; ""
+// if none do, as the source is in the namespace of the claim.
+func GrantsKey(claim *corev1.PersistentVolumeClaim) string {
+	source := Source(claim)
+	if source == nil || IsPopulators(source) || SourceNamespace(claim, source) == claim.Namespace {
+		return ""
+	}
+	return KeyOfGrants(SourceNamespace(claim, source))
+}
+
+// KeyOfGrants returns the key of the ReferenceGrants of a namespace.
+func KeyOfGrants(namespace string) string { return KeyOfSource("ReferenceGrant", namespace, "") }
+
 // KeyOfSource returns the key of an object that claims may name as their source.
 func KeyOfSource(kind, namespace, name string) string { return kind + "/" + namespace + "/" + name }

@@ -28,7 +28,8 @@ const (
 	// known to have.
 	ClaimsByAttributesClass = "claim.attributesclass"
 
-	// ClaimsBySource finds unbound claims by the bucket of the key of the snapshot or claim that they name as their source.
+	// ClaimsBySource finds unbound claims by the buckets of the keys of the snapshot or claim that they name as their source, and of the
+	// ReferenceGrants that decide whether they may use it.
 	ClaimsBySource = "claim.source"
 
 	// ClaimsByVolume finds claims by the bucket of spec.volumeName.
@@ -155,8 +156,13 @@ var indexes = []index{
 		}
 		return wanted
 	}),
-	inBucket(&corev1.PersistentVolumeClaim{}, ClaimsBySource, func(c *corev1.PersistentVolumeClaim) string {
-		return ifUnbound(c, protocol.SourceKey(c))
+	ofMany(&corev1.PersistentVolumeClaim{}, ClaimsBySource, func(c *corev1.PersistentVolumeClaim) (keys []string) {
+		for _, key := range []string{protocol.SourceKey(c), protocol.GrantsKey(c)} {
+			if ifUnbound(c, key) != "" {
+				keys = append(keys, Bucket(key))
+			}
+		}
+		return keys
 	}),
 	inBucket(&corev1.PersistentVolumeClaim{}, ClaimsByVolume, func(c *corev1.PersistentVolumeClaim) string { return c.Spec.VolumeName }),
 	of(&corev1.PersistentVolume{}, HeldPVsByDriver, func(pv *corev1.PersistentVolume) string {

@@ -38,6 +38,8 @@ type Plane struct {
 // Start starts a control plane with the programs in the directory assets. The caller must stop it, even after an error.
 func Start(ctx context.Context, assets string) (*Plane, error) {
 	p := &Plane{Environment: &envtest.Environment{BinaryAssetsDirectory: assets, ControlPlaneStartTimeout: time.Minute, ControlPlaneStopTimeout: time.Minute}}
+	// Off by default in Kubernetes, and without effect unless a claim names a source of another namespace.
+	p.Environment.ControlPlane.GetAPIServer().Configure().Append("feature-gates", "CrossNamespaceVolumeDataSource=true")
 	config, err := p.Environment.Start()
 	if err != nil {
 		return p, err

@@ -2,12 +2,14 @@ package claim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -116,6 +118,10 @@ func (r *Reconciler) isGranted(ctx context.Context, claim *corev1.PersistentVolu
 	} else if err != nil {
 		return false, fmt.Errorf("reading the ReferenceGrants of namespace %q: %w", namespace, err)
 	}
+	// The watch shows those that were written after this answer.
+	if err := r.watchGrants(); err != nil {
+		return false, err
+	}
 	return slices.ContainsFunc(grants.Items, func(grant unstructured.Unstructured) bool { return permits(grant.Object, claim.Namespace, ref) }), nil
 }
 
@@ -140,34 +146,68 @@ func permits(grant map[string]any, namespace string, ref *corev1.TypedObjectRefe
 	})
 }
 
-// ofSource maps a claim or a VolumeSnapshot to the claims that wait for a volume and name it as their source.
-func (r *Reconciler) ofSource(kind string) handler.MapFunc {
-	return func(ctx context.Context, object client.Object) []ctrl.Request {
-		key := protocol.KeyOfSource(kind, object.GetNamespace(), object.GetName())
-		claims := &corev1.PersistentVolumeClaimList{}
-		if err := r.Client.List(ctx, claims, client.MatchingFields{reconcile.ClaimsBySource: reconcile.Bucket(key)}, client.UnsafeDisableDeepCopy); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "cannot look claims up by their source", "key", key)
-			return nil
-		}
-		var requests []ctrl.Request
-		for i := range claims.Items {
-			if protocol.SourceKey(&claims.Items[i]) == key {
-				requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&claims.Items[i])})
-			}
-		}
-		return requests
+// waitingFor returns requests for the claims that wait for a volume and whose source has a key, or depends on what has it.
+func (r *Reconciler) waitingFor(ctx context.Context, key string, of func(*corev1.PersistentVolumeClaim) string) []ctrl.Request {
+	claims := &corev1.PersistentVolumeClaimList{}
+	if err := r.Client.List(ctx, claims, client.MatchingFields{reconcile.ClaimsBySource: reconcile.Bucket(key)}, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "cannot look claims up by their source", "key", key)
+		return nil
 	}
+	var requests []ctrl.Request
+	for i := range claims.Items {
+		if of(&claims.Items[i]) == key {
+			requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&claims.Items[i])})
+		}
+	}
+	return requests
 }
 
-// WatchSnapshots adds the watch of VolumeSnapshots, which are an add-on, to the reconciler, which is registered and may run. Their
-// definitions must exist.
-func (r *Reconciler) WatchSnapshots(mgr ctrl.Manager) error {
-	of := func(ctx context.Context, snapshot *snapshotv1.VolumeSnapshot) []ctrl.Request {
-		return r.ofSource(protocol.KindSnapshot)(ctx, snapshot)
-	}
-	if err := r.controller.Watch(kubesource.Kind(mgr.GetCache(), &snapshotv1.VolumeSnapshot{}, handler.TypedEnqueueRequestsFromMapFunc(of))); err != nil {
-		return fmt.Errorf("watching VolumeSnapshots: %w", err)
+// ofClaim maps a claim to the claims that wait for a volume and name it as their source.
+func (r *Reconciler) ofClaim(ctx context.Context, claim client.Object) []ctrl.Request {
+	return r.waitingFor(ctx, protocol.KeyOfSource(protocol.KindClaim, claim.GetNamespace(), claim.GetName()), protocol.SourceKey)
+}
+
+// ofSnapshot does the same for a VolumeSnapshot.
+func (r *Reconciler) ofSnapshot(ctx context.Context, snapshot *snapshotv1.VolumeSnapshot) []ctrl.Request {
+	return r.waitingFor(ctx, protocol.KeyOfSource(protocol.KindSnapshot, snapshot.Namespace, snapshot.Name), protocol.SourceKey)
+}
+
+// ofContent does the same for the VolumeSnapshot of a VolumeSnapshotContent.
+func (r *Reconciler) ofContent(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) []ctrl.Request {
+	ref := &content.Spec.VolumeSnapshotRef
+	return r.waitingFor(ctx, protocol.KeyOfSource(protocol.KindSnapshot, ref.Namespace, ref.Name), protocol.SourceKey)
+}
+
+// ofGrant maps a ReferenceGrant to the claims that wait for a volume and whose source is in its namespace.
+func (r *Reconciler) ofGrant(ctx context.Context, grant *metav1.PartialObjectMetadata) []ctrl.Request {
+	return r.waitingFor(ctx, protocol.KeyOfGrants(grant.Namespace), protocol.GrantsKey)
+}
+
+// WatchSnapshots adds the watches of VolumeSnapshots and VolumeSnapshotContents, which are an add-on, to the reconciler, which is
+// registered and may run. Their definitions must exist.
+func (r *Reconciler) WatchSnapshots() error {
+	if err := errors.Join(
+		r.controller.Watch(kubesource.Kind(r.cache, &snapshotv1.VolumeSnapshot{}, handler.TypedEnqueueRequestsFromMapFunc(r.ofSnapshot))),
+		r.controller.Watch(kubesource.Kind(r.cache, &snapshotv1.VolumeSnapshotContent{}, handler.TypedEnqueueRequestsFromMapFunc(r.ofContent))),
+	); err != nil {
+		return fmt.Errorf("watching snapshots: %w", err)
 	}
 	r.watchesSnapshots.Store(true)
+	return nil
+}
+
+// watchGrants adds the watch of ReferenceGrants once, when a claim needs one for the first time. Their definition must exist.
+func (r *Reconciler) watchGrants() error {
+	r.grants.Lock()
+	defer r.grants.Unlock()
+	if r.watchesGrants {
+		return nil
+	}
+	grant := &metav1.PartialObjectMetadata{}
+	grant.SetGroupVersionKind(referenceGrants)
+	if err := r.controller.Watch(kubesource.Kind(r.cache, grant, handler.TypedEnqueueRequestsFromMapFunc(r.ofGrant))); err != nil {
+		return fmt.Errorf("watching ReferenceGrants: %w", err)
+	}
+	r.watchesGrants = true
 	return nil
 }

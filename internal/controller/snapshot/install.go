@@ -25,8 +25,8 @@ type Installer struct {
 	// Snapshots is the reconciler.
 	Snapshots *Reconciler
 
-	// Claims is the reconciler of claims, which wait for VolumeSnapshots, too.
-	Claims interface{ WatchSnapshots(mgr ctrl.Manager) error }
+	// Claims is the reconciler of claims, which wait for snapshots, too.
+	Claims interface{ WatchSnapshots() error }
 
 	mgr       ctrl.Manager
 	options   controller.Options
@@ -77,7 +77,7 @@ func (i *Installer) install(ctx context.Context) error {
 			return fmt.Errorf("adding index %s: %w", index.name, err)
 		}
 	}
-	if err := i.Claims.WatchSnapshots(i.mgr); err != nil {
+	if err := i.Claims.WatchSnapshots(); err != nil {
 		return err
 	}
 	return i.Snapshots.Register(i.mgr, i.options)
