@@ -102,7 +102,7 @@ func TestSource_OfAnotherNamespace(t *testing.T) {
 	t.Cleanup(func() { a.Stop(t); checkNothingLeft(t, c) })
 	borrower := mustCreate(t, c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "borrower-"}}).Name
 	source, pv, _ := copyingVolume(t, c, "lent")
-	s := readySnapshot(t, c, pv, "lent", "monday")
+	s := readySnapshot(t, c, pv, "lent")
 
 	restored, clone := fromSnapshot("lent", "restored", "monday"), fromClaim("lent", "clone", source.Name)
 	for _, claim := range []*corev1.PersistentVolumeClaim{restored, clone} {
@@ -143,7 +143,7 @@ func TestSource_WithAnotherVolumeMode(t *testing.T) {
 	source, pv, _ := copyingVolume(t, c, "as-device", func(p *pavv1.PavProvisioner, _ *storagev1.StorageClass) {
 		p.Spec.VolumeValidation = &pavv1.VolumeValidation{VolumeModes: field(`["Filesystem", "Block"]`)}
 	})
-	s := readySnapshot(t, c, pv, "as-device", "monday")
+	s := readySnapshot(t, c, pv, "as-device")
 	mustPatch(t, c, s.content, func(content *snapshotv1.VolumeSnapshotContent) {
 		content.Spec.SourceVolumeMode = new(corev1.PersistentVolumeFilesystem)
 	})

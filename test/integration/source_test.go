@@ -75,12 +75,12 @@ func (s *snapshot) bind(t *testing.T, ready bool) {
 	})
 }
 
-// readySnapshot returns a snapshot of a volume that can be used, with the handle "cut" and its name.
-func readySnapshot(t *testing.T, c *cluster, pv *corev1.PersistentVolume, class, name string) *snapshot {
+// readySnapshot returns the snapshot "monday" of a volume, with the handle "cut-monday", that can be used.
+func readySnapshot(t *testing.T, c *cluster, pv *corev1.PersistentVolume, class string) *snapshot {
 	t.Helper()
-	s := requestSnapshot(t, c, pv, class, name)
-	end(t, c, s.creation(t, 1, "none"), workflow.Result{SnapshotHandle: "cut-" + name}, 0)
-	s.wantSays(t, "cut-"+name+", 1073741824, ready.")
+	s := requestSnapshot(t, c, pv, class, "monday")
+	end(t, c, s.creation(t, 1, "none"), workflow.Result{SnapshotHandle: "cut-monday"}, 0)
+	s.wantSays(t, "cut-monday, 1073741824, ready.")
 	s.bind(t, true)
 	return s
 }
@@ -263,7 +263,7 @@ func TestSource_OnAnotherNode(t *testing.T) {
 	selectNode(t, c, source, "source-a1")
 	end(t, c, creationOf(t, c, source, "empty"), workflow.Result{}, 0)
 	pv, _ := bound(t, c, source)
-	s := readySnapshot(t, c, pv, "local-source", "monday")
+	s := readySnapshot(t, c, pv, "local-source")
 
 	for _, claim := range []*corev1.PersistentVolumeClaim{fromSnapshot("local-source", "restored", "monday"), fromClaim("local-source", "clone", source.Name)} {
 		mustCreate(t, c, claim)
@@ -289,7 +289,7 @@ func TestSource_ThatVolumesDependOn_GoesLast(t *testing.T) {
 	c := start(t)
 	run(t, c)
 	source, pv, volume := copyingVolume(t, c, "needed-source", func(p *pavv1.PavProvisioner, _ *storagev1.StorageClass) { p.Spec.VolumeCreation.DependsOnSource = true })
-	s := readySnapshot(t, c, pv, "needed-source", "monday")
+	s := readySnapshot(t, c, pv, "needed-source")
 	restored, clone := mustCreate(t, c, fromSnapshot("needed-source", "restored", "monday")), mustCreate(t, c, fromClaim("needed-source", "clone", source.Name))
 	for _, claim := range []*corev1.PersistentVolumeClaim{restored, clone} {
 		pod, _ := podOf(t, c, claim, pavv1.WorkflowCreation)
