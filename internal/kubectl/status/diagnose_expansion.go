@@ -13,7 +13,12 @@ import (
 
 // whyUnrecorded says why a volume with a PersistentVolume has no PavVolume.
 func whyUnrecorded(f *Facts) string {
-	if p := f.Provisioner; p != nil && !p.Supports(pavv1.ProvisioningModeStatic) {
+	switch p := f.Provisioner; {
+	case p == nil:
+		return "its PavProvisioner does not exist"
+	case p.DeletionTimestamp != nil:
+		return fmt.Sprintf("PavProvisioner %q is being deleted", p.Name)
+	case !p.Supports(pavv1.ProvisioningModeStatic):
 		return fmt.Sprintf("spec.provisioningModes of PavProvisioner %q has no Static", p.Name)
 	}
 	return "the events of the PersistentVolume say why"
@@ -25,12 +30,12 @@ func diagnoseExpansion(f *Facts, text string) Finding {
 	switch {
 	case f.Volume == nil && f.hides(hiddenVolumes):
 		return Finding{Code: "Expanding", State: Working, Summary: text}
-	case f.Volume == nil:
-		unsupported.Summary = text + ": PaV has no record of the volume, so that it cannot be expanded: " + whyUnrecorded(f)
-		return unsupported
 	case f.Provisioner != nil && f.Provisioner.Spec.VolumeExpansion == nil:
 		unsupported.Summary = fmt.Sprintf("%s: PavProvisioner %q has no spec.volumeExpansion, so that its volumes cannot grow", text, f.Provisioner.Name)
 		unsupported.Next = append([]Step{{Text: "add spec.volumeExpansion to the definition", Command: "kubectl edit pavprovisioner " + f.Provisioner.Name}}, unsupported.Next...)
+		return unsupported
+	case f.Volume == nil:
+		unsupported.Summary = text + ": PaV has no record of the volume, so that it cannot be expanded: " + whyUnrecorded(f)
 		return unsupported
 	}
 	status := &f.Volume.Status

@@ -36,7 +36,11 @@ func diagnoseAttributes(f *Facts) *Finding {
 func diagnoseModification(f *Facts, text string) Finding {
 	found := Finding{Code: "Modifying", State: Working, Summary: text + ", and its volume is about to be modified"}
 	if f.Volume == nil {
-		if !f.hides(hiddenVolumes) {
+		switch p := f.Provisioner; {
+		case f.hides(hiddenVolumes):
+		case p != nil && p.Spec.VolumeModification == nil:
+			found = Finding{Code: "ModificationUnsupported", State: Failing, Summary: fmt.Sprintf("%s: PavProvisioner %q has no spec.volumeModification, so that its volumes cannot be modified", text, p.Name)}
+		default:
 			found = Finding{Code: "ModificationUnsupported", State: Failing, Summary: text + ": PaV has no record of the volume, so that it cannot be modified: " + whyUnrecorded(f)}
 		}
 		return found

@@ -40,6 +40,8 @@ func says(reason string) func(*Facts) {
 	}
 }
 
+func unrecorded(f *Facts) { f.Volume = nil }
+
 func TestDiagnose_OnAttributes(t *testing.T) {
 	for name, test := range map[string]struct {
 		facts   *world
@@ -48,9 +50,12 @@ func TestDiagnose_OnAttributes(t *testing.T) {
 		summary string
 		next    string
 	}{
-		"the claim has what it names":     {bound().with(wantsClass("silver")), "Healthy", Healthy, "", ""},
-		"nothing has begun":               {bound().with(wantsClass("gold")), "Modifying", Working, `VolumeAttributesClass "gold", and its volume is about to be modified`, ""},
-		"a volume that PaV has not made":  {bound().with(wantsClass("gold")).with(func(f *Facts) { f.Volume = nil }), "ModificationUnsupported", Failing, "PaV has no record of the volume, so that it cannot be modified", ""},
+		"the claim has what it names": {bound().with(wantsClass("silver")), "Healthy", Healthy, "", ""},
+		"nothing has begun":           {bound().with(wantsClass("gold")), "Modifying", Working, `VolumeAttributesClass "gold", and its volume is about to be modified`, ""},
+		"a volume that PaV has not made": {bound().with(wantsClass("gold")).with(unrecorded).with(func(f *Facts) {
+			f.Provisioner.Spec.VolumeModification = &pavv1.VolumeModification{}
+		}), "ModificationUnsupported", Failing, "PaV has no record of the volume, so that it cannot be modified", ""},
+		"and nothing modifies its kind":   {bound().with(wantsClass("gold")).with(unrecorded), "ModificationUnsupported", Failing, "has no spec.volumeModification", ""},
 		"the class does not exist":        {bound().with(wantsClass("gold")).with(says("NoClass")), "ModificationNoClass", Failing, "which its volume cannot have", "kubectl edit pvc -n apps data"},
 		"the provisioner does not exist":  {bound().with(wantsClass("gold")).with(says("NoProvisioner")), "ModificationNoProvisioner", Failing, "which its volume cannot have", ""},
 		"a pod is about to be created":    {bound().with(wantsClass("gold")).with(modifiesNow), "Working", Working, "the modification pod is about to be created", ""},

@@ -116,7 +116,7 @@ func TestDiagnose(t *testing.T) {
 			facts: bound().client("web", "n1").with(clientsRun).stage("n1", nil).with(wantsMore),
 			want:  w{"ExpansionUnsupported", Failing, "asks for 20Mi, and its volume has 16Mi: PavProvisioner", "kubectl edit pavprovisioner demo", ""}},
 		"the claim of a static volume was made larger": {
-			facts: bound().with(wantsMore).with(func(f *Facts) { f.Volume = nil }),
+			facts: bound().with(wantsMore).with(unrecorded).with(func(f *Facts) { f.Provisioner.Spec.VolumeExpansion = &pavv1.VolumeExpansion{} }),
 			want:  w{"ExpansionUnsupported", Failing, "PaV has no record of the volume, so that it cannot be expanded", "create a larger claim", ""}},
 		"the expansion has not begun": {
 			facts: bound().with(wantsMore).with(expands),
