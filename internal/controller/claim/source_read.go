@@ -8,6 +8,7 @@ import (
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -113,7 +114,8 @@ func (r *Reconciler) isGranted(ctx context.Context, claim *corev1.PersistentVolu
 	grants := &unstructured.UnstructuredList{}
 	grants.SetGroupVersionKind(referenceGrants)
 	namespace := protocol.SourceNamespace(claim, ref)
-	if err := r.Live.List(ctx, grants, client.InNamespace(namespace)); meta.IsNoMatchError(err) {
+	// Not found is the answer after the definition was deleted.
+	if err := r.Live.List(ctx, grants, client.InNamespace(namespace)); meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 		return false, nil
 	} else if err != nil {
 		return false, fmt.Errorf("reading the ReferenceGrants of namespace %q: %w", namespace, err)
