@@ -151,7 +151,7 @@ func reads(ctx context.Context, reader client.Reader, of pavv1.Reader, provision
 		return volume == "" || v.Spec.Source.VolumeName == volume || v.Status.Step == pavv1.StepCreating && v.Status.Pod != nil, err
 	}
 	snapshot, err := reconcile.Optional(ctx, reader, client.ObjectKey{Name: of.Name}, &pavv1.PavSnapshot{})
-	return snapshot != nil && volume != "" && snapshot.Spec.VolumeName == volume, err
+	return snapshot != nil && volume != "" && snapshot.Spec.VolumeName == volume && pavv1.SourceVolume(snapshot.Spec.VolumeHandle) == key, err
 }
 
 // Sync asks the nodes that have the volume staged to write to the storage what they have in memory.

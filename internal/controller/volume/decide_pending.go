@@ -87,7 +87,7 @@ func (o observation) awaitsSource() bool {
 
 // lostSource reports whether a recorded creation pod cannot read its source as it was recorded: the source is gone, or must not be staged.
 func (o observation) lostSource() bool {
-	return o.sourceGone() != nil || o.sourceChanged() || o.reading().MustWait()
+	return o.sourceGone() != nil || o.sourceChanged() || o.reading().MustWait() || o.cannotKeepSourceUnstaged()
 }
 
 // overTable is for a validation or creation pod that is over.

@@ -132,13 +132,18 @@ func (o observation) obstacle() *decision {
 	d := o.sourceGone()
 	switch {
 	case d != nil:
-	case o.isClone() && o.source.volume == nil && reading.WhileStaged(o.provisioner) == pavv1.SnapshotWait:
+	case o.cannotKeepSourceUnstaged():
 		d = new(rule.Waiting(pavv1.VolumeProvisioned, "Unsupported", fmt.Sprintf("%s has a PersistentVolume that was not provisioned by PaV, which cannot keep nodes from staging it; spec.snapshotCreation.whileStaged of PavProvisioner %q is Wait",
 			o.sourceText(), o.volume.Spec.Provisioner), true))
 	default:
 		d = o.reading().Obstacle(pavv1.VolumeProvisioned)
 	}
 	return d
+}
+
+// cannotKeepSourceUnstaged reports whether no node may have the source when it is read, and PaV has no record of it that says so.
+func (o observation) cannotKeepSourceUnstaged() bool {
+	return o.isClone() && o.source.volume == nil && reading.WhileStaged(o.provisioner) == pavv1.SnapshotWait
 }
 
 // sourceGone decides about a source whose storage is deleted, is being deleted, or is not ready; nil if it can be read.

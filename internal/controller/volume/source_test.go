@@ -142,14 +142,17 @@ func TestDecide_OnSources(t *testing.T) {
 		"a volume that is staged, and must not be":          {state: fresh().with(whileStaged(pavv1.SnapshotWait)).with(fromVolume).with(staged), want: stepWait, condition: pavv1.VolumeProvisioned, message: "to be unstaged on node n1"},
 		"its creation pod waits for a slot":                 {state: at(pavv1.StepCreating).with(fromVolume).with(readsIt), want: stepRunPod},
 		"it was staged before the creation pod was created": {state: at(pavv1.StepCreating).with(whileStaged(pavv1.SnapshotWait)).with(fromVolume).with(readsIt).with(staged), want: stepDropPod},
-		"a node is to be asked":                             {state: at(pavv1.StepCreating).with(whileStaged(pavv1.SnapshotSync)).with(fromVolume).with(readsIt).with(staged).with(asked(0, false)), want: stepSyncSource},
-		"a node is asked":                                   {state: at(pavv1.StepCreating).with(whileStaged(pavv1.SnapshotSync)).with(fromVolume).with(readsIt).with(staged).with(asked(1, true)), want: stepDone},
-		"a node does not answer for some time":              {state: at(pavv1.StepCreating).with(whileStaged(pavv1.SnapshotSync)).with(fromVolume).with(readsIt).with(staged).with(asked(60, true)), want: stepWait, condition: pavv1.VolumeProvisioned, message: "waiting for node n1 to write"},
-		"a node does not answer":                            {state: at(pavv1.StepCreating).with(whileStaged(pavv1.SnapshotSync)).with(fromVolume).with(readsIt).with(staged).with(asked(301, true)), want: stepGiveUpSync},
-		"a node has answered":                               {state: at(pavv1.StepCreating).with(whileStaged(pavv1.SnapshotSync)).with(fromVolume).with(readsIt).with(staged).with(asked(9, true)).with(answered), want: stepRunPod},
-		"the creation pod runs":                             {state: at(pavv1.StepCreating).pod(9, runs).with(fromVolume).with(readsIt), want: stepDone},
-		"the creation pod failed":                           {state: at(pavv1.StepCreating).pod(9, ended(corev1.PodFailed, 5), reported).with(fromVolume).with(readsIt), want: stepRecordFailure},
-		"the creation is reverted":                          {state: at(pavv1.StepReverting).with(fromVolume).with(readsIt), want: stepLeaveSource},
+		"its record went before the creation pod was created": {state: at(pavv1.StepCreating).with(whileStaged(pavv1.SnapshotWait)).with(fromVolume).with(onSource(func(s *source) {
+			s.volume, s.pv.Spec.Capacity = nil, corev1.ResourceList{"storage": *ptrQuantity("1Gi")}
+		})), want: stepDropPod},
+		"a node is to be asked":                {state: at(pavv1.StepCreating).with(whileStaged(pavv1.SnapshotSync)).with(fromVolume).with(readsIt).with(staged).with(asked(0, false)), want: stepSyncSource},
+		"a node is asked":                      {state: at(pavv1.StepCreating).with(whileStaged(pavv1.SnapshotSync)).with(fromVolume).with(readsIt).with(staged).with(asked(1, true)), want: stepDone},
+		"a node does not answer for some time": {state: at(pavv1.StepCreating).with(whileStaged(pavv1.SnapshotSync)).with(fromVolume).with(readsIt).with(staged).with(asked(60, true)), want: stepWait, condition: pavv1.VolumeProvisioned, message: "waiting for node n1 to write"},
+		"a node does not answer":               {state: at(pavv1.StepCreating).with(whileStaged(pavv1.SnapshotSync)).with(fromVolume).with(readsIt).with(staged).with(asked(301, true)), want: stepGiveUpSync},
+		"a node has answered":                  {state: at(pavv1.StepCreating).with(whileStaged(pavv1.SnapshotSync)).with(fromVolume).with(readsIt).with(staged).with(asked(9, true)).with(answered), want: stepRunPod},
+		"the creation pod runs":                {state: at(pavv1.StepCreating).pod(9, runs).with(fromVolume).with(readsIt), want: stepDone},
+		"the creation pod failed":              {state: at(pavv1.StepCreating).pod(9, ended(corev1.PodFailed, 5), reported).with(fromVolume).with(readsIt), want: stepRecordFailure},
+		"the creation is reverted":             {state: at(pavv1.StepReverting).with(fromVolume).with(readsIt), want: stepLeaveSource},
 		"the attempt failed, and the next one is not due": {state: fresh().with(fromVolume).with(readsIt).with(func(o *observation) {
 			o.volume.Status.Attempt, o.volume.Status.Failure = 1, &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowCreation, Time: ago(0)}
 			o.volume.Status.Definition = &pavv1.VolumeDefinition{UID: "p1", Generation: 3}
