@@ -128,6 +128,39 @@ func TestStaticVolume_IsRecordedWhenItCanChange(t *testing.T) {
 	exists(t, c, record, "is written again", func(v *pavv1.PavVolume) bool { return v.UID != former && v.Status.Phase == pavv1.VolumeReady })
 }
 
+// What an expansion that failed may have done to a static volume outlives the claim that asked for it: a copy for the next claim must be as
+// large as the storage may be.
+func TestStaticVolume_NextClaimIsToldWhatAFailedExpansionReached(t *testing.T) {
+	c := start(t)
+	run(t, c)
+	driver(t, c, "static-handed-on", growable, withStatic)
+	claim, pv, record := boundStatic(t, c, "static-handed-on", "static-handed-on", func(pv *corev1.PersistentVolume) {
+		pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+	})
+	mustPatch(t, c, claim, requests("2Gi"))
+	end(t, c, podOfVolume(t, c, record, pavv1.WorkflowExpansion), workflow.Result{Error: "the pool is full"}, 1)
+	reached := func(v *pavv1.PavVolume) bool {
+		return v.Status.AttemptedCapacity != nil && v.Status.AttemptedCapacity.String() == "2Gi"
+	}
+	exists(t, c, record, "has failed to grow", reached)
+
+	mustDelete(t, c, claim)
+	exists(t, c, pv, "is released", func(pv *corev1.PersistentVolume) bool { return pv.Status.Phase == corev1.VolumeReleased })
+	mustPatch(t, c, pv, func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil })
+	next := claimOf("static-handed-on", "static-handed-on-next")
+	next.Spec.VolumeName = pv.Name
+	mustCreate(t, c, next)
+	t.Cleanup(func() { mustDeleteLasting(t, c, next) })
+	former := record.UID
+	exists(t, c, record, "is the next claim's", func(v *pavv1.PavVolume) bool { return v.Spec.ClaimRef.UID == next.UID && reached(v) })
+	if record.UID != former {
+		t.Error("the record was written anew")
+	}
+	mustDelete(t, c, next)
+	mustDelete(t, c, pv)
+	gone(t, c, record)
+}
+
 // The record of a static volume does not keep its provisioner from being deleted, and is written again when there is one.
 func TestStaticVolume_RecordGoesWithItsProvisioner(t *testing.T) {
 	c := start(t)

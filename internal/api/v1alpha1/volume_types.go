@@ -137,6 +137,7 @@ type ClaimReference struct {
 // PavVolumeSpec is the request for a volume.
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.static) && self.static) == (has(oldSelf.static) && oldSelf.static)",fieldPath=".static",message="is immutable"
+// +kubebuilder:validation:XValidation:rule="self.claimRef == oldSelf.claimRef || has(self.static) && self.static",fieldPath=".claimRef",message="is immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.source) == has(oldSelf.source)",fieldPath=".source",message="is immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.volumeAttributesClass) == has(oldSelf.volumeAttributesClass)",fieldPath=".volumeAttributesClass",message="is immutable"
 type PavVolumeSpec struct {
@@ -145,13 +146,13 @@ type PavVolumeSpec struct {
 	Provisioner string `json:"provisioner"`
 
 	// static is true if an administrator wrote the PersistentVolume. The PavVolume then records only how the volume grows, is
-	// modified and is read: its storage is never deleted, and the PavVolume is deleted when the claim does not have the volume
-	// any more.
+	// modified and is read: its storage is never deleted, and the PavVolume is deleted when no claim has the volume any more,
+	// unless a pod that failed may have made the volume larger, or changed its attributes: that is then kept for the next claim.
 	// +optional
 	Static bool `json:"static,omitempty"`
 
-	// claimRef is the claim that the volume is provisioned for or, if it is static, is bound to.
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable"
+	// claimRef is the claim that the volume is provisioned for or, if it is static, is bound to. It is immutable, except that a
+	// static volume may get another claim.
 	ClaimRef ClaimReference `json:"claimRef"`
 
 	// storageClass is the claim's StorageClass as the API server returned it when provisioning began; empty if the volume is

@@ -131,7 +131,7 @@ func (o observation) targetAttributes() (string, *pavv1.VolumeAttributes) {
 	switch {
 	case o.isModificationUncertain(), wanted == "" && o.modification() != nil:
 		return o.modification().Target.Class, &o.modification().Target
-	case wanted != "" && wanted == o.attributes.Class:
+	case wanted != "" && wanted == o.attributes.Class && (len(o.attributes.Parameters) > 0 || !o.volume.Spec.Static):
 		return wanted, &o.attributes
 	case o.attributesClass == nil:
 		return wanted, nil

@@ -233,3 +233,16 @@ func TestAttributesOf(t *testing.T) {
 		})
 	}
 }
+
+// The record of a static volume may have the name of a class only: the parameters are then those of the class, and never none.
+func TestTargetAttributes_OfAClassWhoseParametersAreNotRecorded(t *testing.T) {
+	unknown := func(o *observation) { o.attributes.Parameters = nil }
+	back := failedToModify("silver", pavv1.FailurePodFailed, 900).with(static).with(unknown)
+	class, target := back.o.targetAttributes()
+	if want := (pavv1.VolumeAttributes{Class: "silver", Parameters: map[string]string{"iops": "1"}}); class != "silver" || target == nil || !cmp.Equal(*target, want) {
+		t.Errorf("got class %q with %v, want %v", class, target, want)
+	}
+	if got := decideIn(back.with(noClass).o); got.Step == stepModify {
+		t.Errorf("without the class: %s by the rule %q", got.Step, got.Rule)
+	}
+}

@@ -35,14 +35,31 @@ var staticTable = table{
 	{Name: "a pod reads the static volume whose record is not needed", When: func(o observation) bool { return o.isUnneeded() && len(o.readers) > 0 }, Then: to(stepDone)},
 	// A later claim must not be told what the storage was before.
 	{Name: "the static volume changed while its claim went", When: func(o observation) bool { return o.isUnneeded() && o.isAheadOfPV() }, Then: to(stepUpdatePV)},
+	{Name: "another claim has a static volume that a failed pod may have changed", When: func(o observation) bool { return o.remembers() && o.hasStaticOfAny() }, Then: to(stepRecordStatic)},
+	{Name: "no claim has a static volume that a failed pod may have changed", When: observation.remembers, Then: to(stepDone)},
 	{Name: "the record of the static volume is not needed", When: observation.isUnneeded, Then: to(stepDropRecord)},
 	{Name: "the static volume is in use", When: always, Then: decideStaticUse},
 }
 
-// hasStatic reports whether the claim of the record has the static volume.
+// hasStatic reports whether the claim of the record has the static volume, and hasStaticOfAny whether a claim has it.
 func (o observation) hasStatic() bool {
+	return o.hasStaticOfAny() && o.pv.Spec.ClaimRef.UID == o.volume.Spec.ClaimRef.UID
+}
+
+func (o observation) hasStaticOfAny() bool {
 	pv := o.ownPV()
-	return pv != nil && reconcile.IsStatic(pv) && pv.Status.Phase == corev1.VolumeBound && pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == o.volume.Spec.ClaimRef.UID
+	return pv != nil && reconcile.IsStatic(pv) && pv.Status.Phase == corev1.VolumeBound && pv.Spec.ClaimRef != nil
+}
+
+// remembers reports whether a record that is not needed now says what nothing else does and matters to the next claim: a pod that
+// failed may have made the static volume larger, or changed its attributes.
+func (o observation) remembers() bool {
+	pv, status := o.ownPV(), &o.volume.Status
+	if !o.isUnneeded() || o.deleting() || o.lacksProvisioner() || pv == nil || !reconcile.IsStatic(pv) || status.RecordUID != o.volume.UID || status.Capacity == nil {
+		return false
+	}
+	expansion, modification := status.Expansion, status.Modification
+	return status.LargestCapacity().Cmp(*status.Capacity) > 0 || expansion != nil && expansion.Uncertain || modification != nil && (modification.Partial || modification.Uncertain)
 }
 
 // isUnneeded reports whether the record of a static volume is to be deleted: its claim does not have the volume any more, its
@@ -89,6 +106,11 @@ func (r *Reconciler) recordStatic(ctx context.Context, o observation, d decision
 		return err
 	}
 	pv := live.pv
+	if o.volume.Spec.ClaimRef.UID != pv.Spec.ClaimRef.UID {
+		changed := o.volume.DeepCopy()
+		changed.Spec.ClaimRef = claimReference(pv)
+		return r.patchVolume(ctx, o.volume, changed)
+	}
 	within, known := topology.OfAffinity(pv.Spec.NodeAffinity)
 	if !known {
 		return r.reportPlace(pv)
@@ -98,9 +120,13 @@ func (r *Reconciler) recordStatic(ctx context.Context, o observation, d decision
 	}
 	var readers []pavv1.Reader
 	if o.volume.Status.RecordUID != o.volume.UID {
-		if readers, err = r.readersOfStatic(ctx, o.volume, pv.Spec.CSI.VolumeHandle); err != nil {
+		if readers, err = r.readersOfStatic(ctx, live, pv.Spec.CSI.VolumeHandle); err != nil {
 			return err
 		}
+	}
+	attributes, err := r.attributesOfStatic(ctx, pv)
+	if err != nil {
+		return err
 	}
 	return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 		if status.RecordUID != o.volume.UID { // nothing is known of pods of another record
@@ -109,25 +135,46 @@ func (r *Reconciler) recordStatic(ctx context.Context, o observation, d decision
 		capacity := pv.Spec.Capacity[corev1.ResourceStorage]
 		status.Phase, status.RecordUID, status.Handle = pavv1.VolumeReady, o.volume.UID, pv.Spec.CSI.VolumeHandle
 		status.Capacity, status.AccessibleTopology = &capacity, within
-		if class := pv.Spec.VolumeAttributesClassName; class != nil && *class != "" && status.Attributes == nil {
-			status.Attributes = &pavv1.VolumeAttributes{Class: *class} // its parameters are not known
+		if status.Attributes == nil {
+			status.Attributes = attributes
 		}
 		meta.SetStatusCondition(&status.Conditions, metav1.Condition{Type: pavv1.VolumeProvisioned, Status: metav1.ConditionTrue,
 			Reason: "Static", Message: "an administrator wrote the PersistentVolume", ObservedGeneration: o.volume.Generation})
 	})
 }
 
+// attributesOfStatic returns the attributes of the class that a PersistentVolume names, or nil. They have no parameters if there is no
+// such class.
+func (r *Reconciler) attributesOfStatic(ctx context.Context, pv *corev1.PersistentVolume) (*pavv1.VolumeAttributes, error) {
+	named := pv.Spec.VolumeAttributesClassName
+	if named == nil || *named == "" {
+		return nil, nil
+	}
+	attributes := &pavv1.VolumeAttributes{Class: *named}
+	class, err := reconcile.AttributesClass(ctx, r.Live, *named)
+	if class != nil {
+		attributes.Parameters = class.Parameters
+	}
+	return attributes, err
+}
+
+// claimReference returns the claim that a PersistentVolume is bound to.
+func claimReference(pv *corev1.PersistentVolume) pavv1.ClaimReference {
+	return pavv1.ClaimReference{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name, UID: pv.Spec.ClaimRef.UID}
+}
+
 // readersOfStatic asks the API server for the snapshots and volumes whose creation pods may read a static volume that had no record when
 // they were recorded.
-func (r *Reconciler) readersOfStatic(ctx context.Context, volume *pavv1.PavVolume, handle string) ([]pavv1.Reader, error) {
+func (r *Reconciler) readersOfStatic(ctx context.Context, o observation, handle string) ([]pavv1.Reader, error) {
 	var readers []pavv1.Reader
+	volume, unstaged := o.volume, reading.WhileStaged(o.provisioner) == pavv1.SnapshotWait
 	snapshots, provisioner := &pavv1.PavSnapshotList{}, volume.Spec.Provisioner
 	if err := r.Live.List(ctx, snapshots, client.MatchingLabels{pavv1.ProvisionerLabel: provisioner, pavv1.VolumeLabel: workflow.Hash(volume.Name)}); err != nil {
 		return nil, fmt.Errorf("asking for the snapshots of volume %q: %w", volume.Name, err)
 	}
 	for i := range snapshots.Items {
-		if s := &snapshots.Items[i]; s.Spec.VolumeName == volume.Name && s.Status.Step == pavv1.SnapshotCreating && s.Status.Pod != nil && s.Status.Handle == "" {
-			readers = append(readers, pavv1.Reader{Kind: reading.KindSnapshot, Name: s.Name})
+		if s := &snapshots.Items[i]; s.Spec.VolumeName == volume.Name && s.Spec.VolumeHandle == handle && s.Status.Step == pavv1.SnapshotCreating && s.Status.Pod != nil && s.Status.Handle == "" {
+			readers = append(readers, pavv1.Reader{Kind: reading.KindSnapshot, Name: s.Name, Unstaged: unstaged})
 		}
 	}
 	copies, key := &pavv1.PavVolumeList{}, pavv1.SourceVolume(handle)
@@ -136,7 +183,7 @@ func (r *Reconciler) readersOfStatic(ctx context.Context, volume *pavv1.PavVolum
 	}
 	for i := range copies.Items {
 		if v := &copies.Items[i]; v.IsFrom(provisioner, key) && v.IsInTheMaking() && v.Status.Step == pavv1.StepCreating && v.Status.Pod != nil {
-			readers = append(readers, pavv1.Reader{Kind: reading.KindVolume, Name: v.Name})
+			readers = append(readers, pavv1.Reader{Kind: reading.KindVolume, Name: v.Name, Unstaged: unstaged})
 		}
 	}
 	return readers, nil
@@ -175,7 +222,7 @@ func (r *Reconciler) settleStatic(ctx context.Context, name string) error {
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{pavv1.ProvisionerLabel: pv.Spec.CSI.Driver}, Finalizers: []string{pavv1.VolumeFinalizer}},
 		Spec: pavv1.PavVolumeSpec{
 			Provisioner: pv.Spec.CSI.Driver, Static: true, ReclaimPolicy: corev1.PersistentVolumeReclaimRetain, StorageClass: nothing, Claim: nothing,
-			ClaimRef: pavv1.ClaimReference{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name, UID: pv.Spec.ClaimRef.UID},
+			ClaimRef: claimReference(pv),
 		},
 	}
 	if err := r.Client.Create(ctx, volume); err != nil && !apierrors.IsAlreadyExists(err) {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -50,6 +51,15 @@ func TestDecide_OnStaticVolumes(t *testing.T) {
 		"a node has it staged":                             {state: growable("2Gi").with(static).with(shown).with(stagedOnNode), want: stepExpand},
 		"another volume has its name":                      {state: growable("1Gi").with(static).with(func(o *observation) { o.pv.Spec.CSI.VolumeHandle = "other" }), want: stepDropRecord},
 		"it is read after the claim is gone":               {state: growable("1Gi").with(static).with(releasedPV).with(func(o *observation) { o.readers = []string{"PavSnapshot s"} }), want: stepDone},
+		"the claim is gone after an expansion that failed": {state: growable("1Gi").with(static).with(releasedPV).with(attempted("2Gi")), want: stepDone},
+		"another claim has the volume after that":          {state: growable("1Gi").with(static).with(attempted("2Gi")).with(func(o *observation) { o.pv.Spec.ClaimRef.UID, o.user = "u2", nil }), want: stepRecordStatic},
+		"its provisioner is deleted after that": {state: growable("1Gi").with(static).with(attempted("2Gi")).with(func(o *observation) {
+			o.provisioner.DeletionTimestamp = new(metav1.NewTime(noon))
+		}), want: stepDropRecord},
+		"the PersistentVolume goes after that": {state: growable("1Gi").with(static).with(attempted("2Gi")).with(func(o *observation) { o.pv, o.user = nil, nil }), want: stepDropRecord},
+		"the claim is gone after a modification that failed": {state: growable("1Gi").with(static).with(releasedPV).with(func(o *observation) {
+			o.volume.Status.Modification = &pavv1.VolumeModificationRecord{Partial: true}
+		}), want: stepDone},
 		"the claim is gone while a pod changes the volume": {state: growing().with(static).pod(1, runs).with(releasedPV), want: stepDone},
 	}
 	for name, test := range tests {
@@ -59,6 +69,11 @@ func TestDecide_OnStaticVolumes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// attempted records that an expansion that failed may have reached a capacity.
+func attempted(capacity string) func(*observation) {
+	return func(o *observation) { o.volume.Status.AttemptedCapacity = new(resource.MustParse(capacity)) }
 }
 
 // reportedLate records the failure of the expansion pod, whose node has reported after that what the pod wrote to /pav/error.
