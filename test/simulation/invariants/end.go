@@ -39,7 +39,7 @@ func (i *Invariants) Settled(warnings func(claim *corev1.PersistentVolumeClaim) 
 			if !slices.ContainsFunc(warnings(claim), func(w string) bool { return strings.Contains(w, "volume mode") }) {
 				problems = append(problems, fmt.Errorf("claim %s/%s has a mode that its provisioner has not; its warnings are %q", claim.Namespace, claim.Name, warnings(claim)))
 			}
-		case claim.Status.Phase == corev1.ClaimPending && i.expects(claim) && !i.refused(claim) && !lost(warnings(claim)) && !i.waitsForSource(claim, warnings(claim)):
+		case claim.Status.Phase == corev1.ClaimPending && i.expects(claim) && !i.refused(claim) && !lost(warnings(claim)) && !unattributed(warnings(claim)) && !i.waitsForSource(claim, warnings(claim)):
 			problems = append(problems, fmt.Errorf("claim %s/%s waits; its warnings are %q", claim.Namespace, claim.Name, warnings(claim)))
 		}
 	}
@@ -50,7 +50,7 @@ func (i *Invariants) Settled(warnings func(claim *corev1.PersistentVolumeClaim) 
 			}
 		}
 	}
-	return errors.Join(slices.Concat(problems, i.budgets(), i.places(), i.snapshots(), i.growth(warnings))...)
+	return errors.Join(slices.Concat(problems, i.budgets(), i.places(), i.snapshots(), i.growth(warnings), i.unmodified(warnings))...)
 }
 
 // Unstopped returns an error if a pod of a PavVolume has not started and is not needed any more, but PaV has not

@@ -9,11 +9,13 @@ import (
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/protocol"
 	"github.com/albertofaria/pav/test/simulation/kubernetes"
 	"github.com/albertofaria/pav/test/simulation/storage"
 	"github.com/albertofaria/pav/test/simulation/world"
@@ -45,6 +47,7 @@ type Invariants struct {
 	changed map[string]change          // the last change of each PavVolume or PavSnapshot by an agent, by name
 	late    map[types.UID]bool         // pods that were created late and that their owners do not name
 	minutes map[asker]minute           // since the world is calm
+	speeds  map[string][]string        // those that each VolumeAttributesClass has stood for
 }
 
 // change is a change of a PavVolume or a PavSnapshot by an agent.
@@ -55,7 +58,7 @@ type change struct {
 
 // Watch starts to check the invariants of a world.
 func Watch(store *world.Store, system *storage.System, isAgent func(by string) bool) *Invariants {
-	i := &Invariants{store: store, storage: system, IsAgent: isAgent, running: map[types.UID]types.UID{}, owners: map[types.UID]types.UID{}, reads: map[string]*reads{}, changed: map[string]change{}, late: map[types.UID]bool{}, copied: map[types.UID]storage.Data{}, minutes: map[asker]minute{}}
+	i := &Invariants{store: store, storage: system, IsAgent: isAgent, running: map[types.UID]types.UID{}, owners: map[types.UID]types.UID{}, reads: map[string]*reads{}, changed: map[string]change{}, late: map[types.UID]bool{}, copied: map[types.UID]storage.Data{}, minutes: map[asker]minute{}, speeds: map[string][]string{}}
 	store.Hook(i.write)
 	system.Deleting, system.DeletingSnapshot = i.deleting, i.deletingSnapshot
 	return i
@@ -72,6 +75,9 @@ func (i *Invariants) failf(number int, format string, arguments ...any) {
 
 // write checks each write of an agent to the store.
 func (i *Invariants) write(by string, before, after client.Object) error {
+	if class, is := after.(*storagev1.VolumeAttributesClass); is {
+		i.speeds[class.Name] = append(i.speeds[class.Name], class.Parameters["speed"])
+	}
 	if !i.IsAgent(by) {
 		return nil
 	}
@@ -106,6 +112,7 @@ func (i *Invariants) isMade(by string, object client.Object) {
 	case *corev1.PersistentVolume:
 		i.pvIsMade(by, o)
 		i.capacityIsShown(by, o)
+		i.attributesAreShown(by, o, nil)
 	case *pavv1.PavVolume:
 		i.volumeIsRequested(by, o)
 	}
@@ -125,6 +132,9 @@ func (i *Invariants) isChanged(by string, before, after client.Object) {
 		i.capacityIsShown(by, o)
 	case *corev1.PersistentVolumeClaim:
 		i.claimIsShown(by, o)
+		if was, ok := before.(*corev1.PersistentVolumeClaim); ok && protocol.CurrentAttributesClass(was) != protocol.CurrentAttributesClass(o) {
+			i.attributesAreShown(by, world.Object[*corev1.PersistentVolume](i.store, "", o.Spec.VolumeName), o)
+		}
 	case *pavv1.PavSnapshot:
 		if before, ok := before.(*pavv1.PavSnapshot); ok && before.Status.Phase != pavv1.SnapshotDeleting && o.Status.Phase == pavv1.SnapshotDeleting {
 			i.snapshotIsCondemned(by, before)

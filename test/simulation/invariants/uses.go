@@ -68,7 +68,7 @@ func (i *Invariants) stagingIsAllowed(pod *corev1.Pod, stage *pavv1.PavStage) {
 	}
 }
 
-// runsOnline reports whether a running pod expands a volume while nodes may stage and unstage it.
+// runsOnline reports whether a running pod expands or modifies a volume while nodes may stage and unstage it.
 func (i *Invariants) runsOnline(pod types.UID) bool {
 	return slices.ContainsFunc(i.uses, func(u use) bool { return u.pod == pod && u.online })
 }
@@ -116,6 +116,10 @@ func (i *Invariants) usesOf(pod *corev1.Pod, script storage.Script, owner types.
 		if p := world.Object[*pavv1.PavProvisioner](i.store, "", driver); p != nil && p.Spec.VolumeExpansion != nil {
 			u.unstaged, u.online = p.Spec.VolumeExpansion.IsOffline(), !p.Spec.VolumeExpansion.IsOffline()
 		}
+		return []use{u}
+	case storage.Modify:
+		u := volume(script.Handle, true)
+		u.alone, u.online = true, true
 		return []use{u}
 	case storage.TakeSnapshot:
 		_, source := script.Source()

@@ -23,7 +23,7 @@ func NewStore() *world.Store {
 		panic(err)
 	}
 	store := world.NewStore(scheme, &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}, &corev1.Pod{}, &corev1.Node{}, &corev1.Namespace{}, &corev1.ServiceAccount{},
-		&storagev1.StorageClass{}, &storagev1.CSIDriver{}, &storagev1.CSINode{}, &storagev1.VolumeAttachment{}, &policyv1.PodDisruptionBudget{},
+		&storagev1.StorageClass{}, &storagev1.VolumeAttributesClass{}, &storagev1.CSIDriver{}, &storagev1.CSINode{}, &storagev1.VolumeAttachment{}, &policyv1.PodDisruptionBudget{},
 		&admissionregistrationv1.ValidatingAdmissionPolicy{},
 		&snapshotv1.VolumeSnapshot{}, &snapshotv1.VolumeSnapshotContent{}, &snapshotv1.VolumeSnapshotClass{},
 		&pavv1.PavProvisioner{}, &pavv1.PavVolume{}, &pavv1.PavStage{}, &pavv1.PavSnapshot{},

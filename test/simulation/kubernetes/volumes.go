@@ -124,7 +124,9 @@ func bind(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) {
 		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, bindCompleted, "yes")
 		return
 	}
-	claim.Status = corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound, AccessModes: pv.Spec.AccessModes, Capacity: pv.Spec.Capacity}
+	claim.Status = corev1.PersistentVolumeClaimStatus{
+		Phase: corev1.ClaimBound, AccessModes: pv.Spec.AccessModes, Capacity: pv.Spec.Capacity, CurrentVolumeAttributesClassName: pv.Spec.VolumeAttributesClassName,
+	}
 }
 
 // reserve sets the claimRef of a PersistentVolume to a claim.
@@ -209,7 +211,8 @@ func (v *Volumes) reservedFor(claim *corev1.PersistentVolumeClaim) *corev1.Persi
 // available returns an available PersistentVolume that a claim can use, or nil.
 func (v *Volumes) available(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 	for _, pv := range world.Objects[*corev1.PersistentVolume](v.World.Store) {
-		if pv.Status.Phase != corev1.VolumeAvailable || pv.DeletionTimestamp != nil || *pv.Spec.VolumeMode != *claim.Spec.VolumeMode {
+		other := *pv.Spec.VolumeMode != *claim.Spec.VolumeMode || ptr.Deref(pv.Spec.VolumeAttributesClassName, "") != protocol.AttributesClass(claim)
+		if pv.Status.Phase != corev1.VolumeAvailable || pv.DeletionTimestamp != nil || other {
 			continue
 		}
 		free := pv.Spec.ClaimRef == nil && pv.Spec.StorageClassName == ptr.Deref(claim.Spec.StorageClassName, "")

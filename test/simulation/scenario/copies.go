@@ -49,6 +49,10 @@ func (c *Copiers) Choices(add func(world.Choice)) {
 	}
 	if bound := slices.DeleteFunc(slices.Clone(claims), func(o *corev1.PersistentVolumeClaim) bool { return !canGrow(o) }); len(bound) > 0 && !c.Leaving {
 		add(world.Choice{What: "a tenant wants another capacity", Weight: 3, Do: func() { c.grow(bound[c.World.Rand.IntN(len(bound))]) }})
+		add(world.Choice{What: "a tenant wants other attributes", Weight: 3, Do: func() { c.modify(bound[c.World.Rand.IntN(len(bound))]) }})
+	}
+	if !c.Leaving {
+		add(world.Choice{What: "an administrator replaces a VolumeAttributesClass", Do: c.redefine})
 	}
 	if len(snapshots) > 0 {
 		add(world.Choice{What: "a tenant does something to a VolumeSnapshot", Weight: 2, Do: func() { c.disturb(snapshots[c.World.Rand.IntN(len(snapshots))]) }})
@@ -111,6 +115,9 @@ func (c *Copiers) claim(namespace, driver string, source corev1.TypedLocalObject
 			Resources:  corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: c.size()}},
 			DataSource: &source, DataSourceRef: &corev1.TypedObjectReference{APIGroup: source.APIGroup, Kind: source.Kind, Name: source.Name},
 		},
+	}
+	if name := c.attributesFor(class); name != "" && c.World.Rand.IntN(3) == 0 {
+		claim.Spec.VolumeAttributesClassName = &name
 	}
 	if c.World.Store.Create(people, claim) == nil {
 		c.Lives++

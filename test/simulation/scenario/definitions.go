@@ -176,6 +176,9 @@ func templates(p *pavv1.PavProvisioner) []*pavv1.Template {
 	if e := p.Spec.VolumeExpansion; e != nil && e.PodTemplate != nil {
 		all = append(all, e.PodTemplate)
 	}
+	if m := p.Spec.VolumeModification; m != nil {
+		all = append(all, m.PodTemplate)
+	}
 	if s := p.Spec.SnapshotCreation; s != nil {
 		all = append(all, s.PodTemplate)
 	}

@@ -17,8 +17,9 @@ var copying = map[string]string{
 	"snapped": `
 spec:
   provisioningModes: [Dynamic, Static]
-  volumeCreation: {` + copiesAll + `, podTemplate: ` + pod("create", "{{ defaultHandle }}", sourceOf, tenantOf, sizeOf, "ready") + `}
+  volumeCreation: {` + copiesAll + `, podTemplate: ` + pod("create", "{{ defaultHandle }}", sourceOf, tenantOf, sizeOf, speedOf, "ready") + `}
   volumeExpansion: {podTemplate: ` + pod("expand", "{{ handle }}", "size={{ newCapacity }}") + `}
+  volumeModification: {parameters: [speed], podTemplate: ` + pod("modify", "{{ handle }}", speedOf) + `}
   volumeDeletion: {podTemplate: ` + pod("delete", "{{ volumeHandle }}") + `}
   volumeStaging: {podTemplate: ` + pod("stage", "{{ handle }}", "serve") + `}
   snapshotCreation: {podTemplate: ` + pod("take-snapshot", snapshotHandle, volumeOf, "write-handle", "ready") + `}
@@ -46,21 +47,23 @@ spec:
 	"linked": `
 spec:
   provisioningModes: [Dynamic, Static]
-  volumeCreation: {` + copiesAll + `, dependsOnSource: true, podTemplate: ` + pod("create", "{{ defaultHandle }}", sourceOf, tenantOf, sizeOf) + `}
+  volumeCreation: {` + copiesAll + `, dependsOnSource: true, podTemplate: ` + pod("create", "{{ defaultHandle }}", sourceOf, tenantOf, sizeOf, speedOf) + `}
   volumeExpansion: {podTemplate: ` + pod("expand", "{{ handle }}", "size={{ newCapacity }}") + `}
+  volumeModification: {parameters: [speed], podTemplate: ` + pod("modify", "{{ handle }}", speedOf) + `}
   volumeDeletion: {podTemplate: ` + pod("delete", "{{ volumeHandle }}") + `}
   volumeStaging: {podTemplate: ` + pod("stage", "{{ handle }}", "serve") + `}
   snapshotCreation: {dependsOnVolume: true, podTemplate: ` + pod("take-snapshot", snapshotHandle, volumeOf) + `}
   snapshotDeletion: {podTemplate: ` + pod("delete-snapshot", snapshotHandle) + `}`,
 }
 
-// What the creation of all their volumes has in common, and the words of its script: what is copied, whose it is, and how
-// large it is to be.
+// What the creation of all their volumes has in common, and the words of its script: what is copied, whose it is, how
+// large it is to be, and which attribute it has.
 const (
 	copiesAll = `capacity: "{{ requestedMinCapacity }}", dataSources: [VolumeSnapshot, PersistentVolumeClaim]`
 	sourceOf  = "from={{ source.kind ~ '/' ~ source.handle if source else '' }}"
 	tenantOf  = "tenant={{ pvc.metadata.namespace }}"
 	sizeOf    = "size={{ requestedMinCapacity }}"
+	speedOf   = "speed={{ attributes.get('speed', '') }}"
 
 	// volumeOf is what a snapshot is taken of, and byClaim the handle of volumes whose claims have one name, one after another.
 	volumeOf = "from=PersistentVolumeClaim/{{ handle }}"

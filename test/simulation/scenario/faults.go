@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -217,7 +218,7 @@ func Populate(store *world.Store, nodes []string, copies bool) error {
 		}
 	}
 	if copies {
-		if err := addSnapshots(store); err != nil {
+		if err := errors.Join(addSnapshots(store), addAttributesClasses(store)); err != nil {
 			return err
 		}
 	}

@@ -37,12 +37,13 @@ func (s *System) FindSnapshot(driver, handle string) *Snapshot {
 	return s.snapshots[key(driver, handle)]
 }
 
-// Words with values: what a script copies, for example "from=VolumeSnapshot/s", whose claim a volume is for, and its size in
-// bytes. An empty kind means that nothing is copied.
+// Words with values: what a script copies, for example "from=VolumeSnapshot/s", whose claim a volume is for, its size in
+// bytes, and its attribute. An empty kind means that nothing is copied.
 const (
 	from   = "from="
 	tenant = "tenant="
 	size   = "size="
+	speed  = "speed="
 )
 
 // value returns the value of a word, or "".
@@ -85,7 +86,7 @@ func (s *System) create(driver string, script Script, by types.UID) error {
 	if s.Find(driver, script.Handle) != nil {
 		return nil
 	}
-	made := &Volume{Handle: script.Handle, By: by, Data: Data{Of: by, Tenant: script.value(tenant)}}
+	made := &Volume{Handle: script.Handle, By: by, Data: Data{Of: by, Tenant: script.value(tenant)}, Speed: script.value(speed)}
 	if kind, _ := script.Source(); kind != "" {
 		var err error
 		if made.Data, made.SourceSize, err = s.source(driver, script); err != nil {
@@ -114,6 +115,16 @@ func (s *System) expand(driver string, script Script) (int64, error) {
 	}
 	found.Size = max(found.Size, asked)
 	return found.Size, nil
+}
+
+// modify gives a volume the attribute that a script asks for.
+func (s *System) modify(driver string, script Script) error {
+	found := s.Find(driver, script.Handle)
+	if found == nil {
+		return fmt.Errorf("%s has no volume with the handle %q", driver, script.Handle)
+	}
+	found.Speed = script.value(speed)
+	return nil
 }
 
 // take makes a snapshot. It does nothing if the snapshot exists.

@@ -25,6 +25,9 @@ type Volume struct {
 
 	// Size is the size of the volume in bytes, and SourceSize that of what it is a copy of; 0 if it is not known.
 	Size, SourceSize int64
+
+	// Speed is the attribute of the volume; "" if none was asked for.
+	Speed string
 }
 
 // System contains all volumes and snapshots of the simulation, by driver and handle.
@@ -84,6 +87,7 @@ const (
 	Stage          = "stage"
 	Unstage        = "unstage"
 	Expand         = "expand"
+	Modify         = "modify"
 	TakeSnapshot   = "take-snapshot"
 	DeleteSnapshot = "delete-snapshot"
 )
@@ -138,6 +142,10 @@ func (s *System) Run(driver string, script Script, by types.UID) (map[string]str
 			return nil, err
 		}
 		files["capacity"] = fmt.Sprint(capacity)
+	case Modify:
+		if err := s.modify(driver, script); err != nil {
+			return nil, err
+		}
 	case TakeSnapshot:
 		snapshot, err := s.take(driver, script, by)
 		if err != nil {

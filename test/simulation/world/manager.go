@@ -101,7 +101,7 @@ func (m *Manager) GetFieldIndexer() client.FieldIndexer { return m.View }
 // GetScheme implements cluster.Cluster.
 func (m *Manager) GetScheme() *runtime.Scheme { return m.Live.Scheme() }
 
-// GetRESTMapper implements cluster.Cluster. The world has no VolumeAttributesClasses, as clusters before Kubernetes 1.34.
+// GetRESTMapper implements cluster.Cluster.
 func (m *Manager) GetRESTMapper() meta.RESTMapper { return m.Live.World.Store.mapper() }
 
 // GetLogger implements manager.Manager.
