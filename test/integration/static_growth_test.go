@@ -154,7 +154,7 @@ func TestStaticVolume_NextClaimIsToldWhatAFailedExpansionReached(t *testing.T) {
 	former := record.UID
 	exists(t, c, record, "is the next claim's", func(v *pavv1.PavVolume) bool { return v.Spec.ClaimRef.UID == next.UID && reached(v) })
 	if record.UID != former {
-		t.Error("the record was written anew")
+		t.Error("the record is another one")
 	}
 	mustDelete(t, c, next)
 	mustDelete(t, c, pv)

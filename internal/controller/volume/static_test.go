@@ -51,12 +51,12 @@ func TestDecide_OnStaticVolumes(t *testing.T) {
 		"a node has it staged":                             {state: growable("2Gi").with(static).with(shown).with(stagedOnNode), want: stepExpand},
 		"another volume has its name":                      {state: growable("1Gi").with(static).with(func(o *observation) { o.pv.Spec.CSI.VolumeHandle = "other" }), want: stepDropRecord},
 		"it is read after the claim is gone":               {state: growable("1Gi").with(static).with(releasedPV).with(func(o *observation) { o.readers = []string{"PavSnapshot s"} }), want: stepDone},
-		"the claim is gone after an expansion that failed": {state: growable("1Gi").with(static).with(releasedPV).with(attempted("2Gi")), want: stepDone},
-		"another claim has the volume after that":          {state: growable("1Gi").with(static).with(attempted("2Gi")).with(func(o *observation) { o.pv.Spec.ClaimRef.UID, o.user = "u2", nil }), want: stepRecordStatic},
-		"its provisioner is deleted after that": {state: growable("1Gi").with(static).with(attempted("2Gi")).with(func(o *observation) {
+		"the claim is gone after an expansion that failed": {state: growable("1Gi").with(static).with(releasedPV).with(attempted), want: stepDone},
+		"another claim has the volume after that":          {state: growable("1Gi").with(static).with(attempted).with(func(o *observation) { o.pv.Spec.ClaimRef.UID, o.user = "u2", nil }), want: stepRecordStatic},
+		"its provisioner is deleted after that": {state: growable("1Gi").with(static).with(attempted).with(func(o *observation) {
 			o.provisioner.DeletionTimestamp = new(metav1.NewTime(noon))
 		}), want: stepDropRecord},
-		"the PersistentVolume goes after that": {state: growable("1Gi").with(static).with(attempted("2Gi")).with(func(o *observation) { o.pv, o.user = nil, nil }), want: stepDropRecord},
+		"the PersistentVolume goes after that": {state: growable("1Gi").with(static).with(attempted).with(func(o *observation) { o.pv, o.user = nil, nil }), want: stepDropRecord},
 		"the claim is gone after a modification that failed": {state: growable("1Gi").with(static).with(releasedPV).with(func(o *observation) {
 			o.volume.Status.Modification = &pavv1.VolumeModificationRecord{Partial: true}
 		}), want: stepDone},
@@ -71,10 +71,8 @@ func TestDecide_OnStaticVolumes(t *testing.T) {
 	}
 }
 
-// attempted records that an expansion that failed may have reached a capacity.
-func attempted(capacity string) func(*observation) {
-	return func(o *observation) { o.volume.Status.AttemptedCapacity = new(resource.MustParse(capacity)) }
-}
+// attempted records that an expansion that failed may have reached 2Gi.
+func attempted(o *observation) { o.volume.Status.AttemptedCapacity = new(resource.MustParse("2Gi")) }
 
 // reportedLate records the failure of the expansion pod, whose node has reported after that what the pod wrote to /pav/error.
 func reportedLate(o *observation) {
