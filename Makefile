@@ -261,13 +261,14 @@ ALONE := ^Test(APIServerDown|Agents|ExclusiveVolume_OldNodeIsCutOff|Kubelet(Stop
 SOAK := ^TestSoak$$
 # What the simulation and the integration tests hold, too, is left to test-long, and so is what takes longest.
 CRASHED := ^Test(ControllerStopped|ControllerRestarted|LeaderMoves|UnreliableAPIServer|CreationPod(Evicted|DeletedByForce)|Deletion(_WaitsForTheLastStage|PodDeletedByForce)|DynamicVolume_OnOneThatWaits|NodeLostDuringCreation|RevertingFails)
+HELD := ^Test(Claim(Deleted(BetweenAttempts|When|WhileReverting|WhileThePod)|Replaced)|CreationPod(AgainstPodSecurity|FitsNoNode|OverQuota)|DefinitionChanges|DeletionPodFitsNoNode|ProvisionerDeletedWhile|Records_|Scope_|StaticVolume_OfAProvisioner|TopologyOutside|VolumeGrows_(AndItsClaim|ThatAnAdministrator))
 DISTURBED := ^TestAgentsKilledAtAnyMoment_ClientsContinue$$
-LENGTHY := ^Test(DynamicVolume_OnAnother|Example_(LocalPath|LoopDevice|ObjectStore|ReflinkFiles)|FUSEDaemonKilledRepeatedly|Load_Claims|NodeAgentsRolledOut|NodePressure_StagingPodOfLowerPriority|TenClients)
+LENGTHY := ^Test(AllowedTopologies|BlockVolume_Moves|DynamicVolume_OnAnother|Example_(LocalPath|LoopDevice|ObjectStore|ReflinkFiles)|FUSEDaemonKilled(Repeatedly|_ClientDeleted|_WithoutRecovery)|FiveProvisioners|KubectlTest_DeletionFails|Load_|ManyVolumesInOnePod|Metrics_CoverTheLife|NodeAgentsRolledOut|NodePressure_StagingPodOfLowerPriority|SelectedNodeWithoutRoom|TenClients|Uninstall_WithHelm)
 E2E := $(CLUSTER) bin/pav.tar bin/kubectl-pav bin/helm bin/e2e.test $(EXAMPLE_IMAGES)
 
 .PHONY: test-e2e
 test-e2e: $(E2E) ## Run the end-to-end tests that can share a real cluster
-	test/e2e/run $(CLUSTER) bin/pav.tar -test.skip '^TestAgentsOfDifferentVersions|$(SOAK)|$(ALONE)|$(CRASHED)|$(LENGTHY)'
+	test/e2e/run $(CLUSTER) bin/pav.tar -test.skip '^TestAgentsOfDifferentVersions|$(SOAK)|$(ALONE)|$(CRASHED)|$(HELD)|$(LENGTHY)'
 
 .PHONY: test-e2e-alone
 test-e2e-alone: $(E2E) ## Run the end-to-end tests that need a real cluster for themselves
