@@ -14,11 +14,11 @@ import (
 // whyUnrecorded says why a volume with a PersistentVolume has no PavVolume.
 func whyUnrecorded(f *Facts) string {
 	switch p := f.Provisioner; {
-	case p == nil:
+	case p == nil && !f.hides(hiddenProvisioners):
 		return "its PavProvisioner does not exist"
-	case p.DeletionTimestamp != nil:
+	case p != nil && p.DeletionTimestamp != nil:
 		return fmt.Sprintf("PavProvisioner %q is being deleted", p.Name)
-	case !p.Supports(pavv1.ProvisioningModeStatic):
+	case p != nil && !p.Supports(pavv1.ProvisioningModeStatic):
 		return fmt.Sprintf("spec.provisioningModes of PavProvisioner %q has no Static", p.Name)
 	}
 	return "the events of the PersistentVolume say why"

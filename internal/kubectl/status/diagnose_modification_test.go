@@ -76,3 +76,13 @@ func TestDiagnose_OnAttributes(t *testing.T) {
 		})
 	}
 }
+
+// Tenants, who may not read PavProvisioners, are not told that there is none.
+func TestWhyUnrecorded_WithoutAProvisioner(t *testing.T) {
+	if got, want := whyUnrecorded(&Facts{}), "its PavProvisioner does not exist"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got, want := whyUnrecorded(&Facts{Hidden: []string{hiddenProvisioners}}), "the events of the PersistentVolume say why"; got != want {
+		t.Errorf("for a tenant: got %q, want %q", got, want)
+	}
+}
