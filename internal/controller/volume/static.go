@@ -51,13 +51,19 @@ func (o observation) hasStaticOfAny() bool {
 	return pv != nil && reconcile.IsStatic(pv) && pv.Status.Phase == corev1.VolumeBound && pv.Spec.ClaimRef != nil
 }
 
-// remembers reports whether a record that is not needed now says what nothing else does and matters to the next claim: a pod that
-// failed may have made the static volume larger, or changed its attributes.
-func (o observation) remembers() bool {
+// knowsStatic reports whether the record says what the static volume is, whose PersistentVolume exists.
+func (o observation) knowsStatic() bool {
 	pv, status := o.ownPV(), &o.volume.Status
-	if !o.isUnneeded() || o.deleting() || o.lacksProvisioner() || pv == nil || !reconcile.IsStatic(pv) || status.RecordUID != o.volume.UID || status.Capacity == nil {
+	return pv != nil && reconcile.IsStatic(pv) && status.RecordUID == o.volume.UID && status.Capacity != nil
+}
+
+// remembers reports whether the record is kept for the next claim: a pod that failed may have made the static volume larger, or
+// changed its attributes.
+func (o observation) remembers() bool {
+	if !o.isUnneeded() || o.deleting() || o.lacksProvisioner() || !o.knowsStatic() {
 		return false
 	}
+	status := &o.volume.Status
 	expansion, modification := status.Expansion, status.Modification
 	return status.LargestCapacity().Cmp(*status.Capacity) > 0 || expansion != nil && expansion.Uncertain || modification != nil && (modification.Partial || modification.Uncertain)
 }
@@ -67,10 +73,7 @@ func (o observation) remembers() bool {
 func (o observation) isUnneeded() bool { return o.deleting() || o.lacksProvisioner() || !o.hasStatic() }
 
 // isAheadOfPV reports whether the static volume has more than its PersistentVolume says, or other attributes.
-func (o observation) isAheadOfPV() bool {
-	pv, status := o.ownPV(), &o.volume.Status
-	return pv != nil && reconcile.IsStatic(pv) && status.RecordUID == o.volume.UID && status.Capacity != nil && o.pvBehind()
-}
+func (o observation) isAheadOfPV() bool { return o.knowsStatic() && o.pvBehind() }
 
 // decideStaticUse is decideUse for a static volume. Nothing tells which of several PersistentVolumes with one handle may change the
 // storage.
@@ -124,9 +127,11 @@ func (r *Reconciler) recordStatic(ctx context.Context, o observation, d decision
 			return err
 		}
 	}
-	attributes, err := r.attributesOfStatic(ctx, pv)
-	if err != nil {
-		return err
+	attributes := o.volume.Status.Attributes
+	if attributes == nil || o.volume.Status.RecordUID != o.volume.UID {
+		if attributes, err = r.attributesOfStatic(ctx, pv); err != nil {
+			return err
+		}
 	}
 	return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 		if status.RecordUID != o.volume.UID { // nothing is known of pods of another record
@@ -135,9 +140,7 @@ func (r *Reconciler) recordStatic(ctx context.Context, o observation, d decision
 		capacity := pv.Spec.Capacity[corev1.ResourceStorage]
 		status.Phase, status.RecordUID, status.Handle = pavv1.VolumeReady, o.volume.UID, pv.Spec.CSI.VolumeHandle
 		status.Capacity, status.AccessibleTopology = &capacity, within
-		if status.Attributes == nil {
-			status.Attributes = attributes
-		}
+		status.Attributes = attributes
 		meta.SetStatusCondition(&status.Conditions, metav1.Condition{Type: pavv1.VolumeProvisioned, Status: metav1.ConditionTrue,
 			Reason: "Static", Message: "an administrator wrote the PersistentVolume", ObservedGeneration: o.volume.Generation})
 	})
