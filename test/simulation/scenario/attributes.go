@@ -39,13 +39,11 @@ func attributesClass(driver, suffix string, parameters map[string]string) *stora
 // provisioners.
 func (c *Copiers) attributesFor(class string) string {
 	name, _, _ := strings.Cut(class, "-")
-	if !canModify(name) {
+	if !slices.Contains(modifying, name) {
 		return ""
 	}
 	return name + "-" + [...]string{"slow", "slow", "slow", "slow", "fast", "fast", "fast", "odd", "absent"}[c.World.Rand.IntN(9)]
 }
-
-func canModify(driver string) bool { return slices.Contains(modifying, driver) }
 
 // modify makes a bound claim name another VolumeAttributesClass.
 func (c *Copiers) modify(claim *corev1.PersistentVolumeClaim) {

@@ -103,11 +103,20 @@ func (s *System) create(driver string, script Script, by types.UID) error {
 	return nil
 }
 
+// existing returns a volume that a script changes.
+func (s *System) existing(driver, handle string) (*Volume, error) {
+	found := s.Find(driver, handle)
+	if found == nil {
+		return nil, fmt.Errorf("%s has no volume with the handle %q", driver, handle)
+	}
+	return found, nil
+}
+
 // expand makes a volume as large as a script asks for, and returns its size. It never shrinks the volume.
 func (s *System) expand(driver string, script Script) (int64, error) {
-	found := s.Find(driver, script.Handle)
-	if found == nil {
-		return 0, fmt.Errorf("%s has no volume with the handle %q", driver, script.Handle)
+	found, err := s.existing(driver, script.Handle)
+	if err != nil {
+		return 0, err
 	}
 	asked, err := strconv.ParseInt(script.value(size), 10, 64)
 	if err != nil {
@@ -119,9 +128,9 @@ func (s *System) expand(driver string, script Script) (int64, error) {
 
 // modify gives a volume the attribute that a script asks for.
 func (s *System) modify(driver string, script Script) error {
-	found := s.Find(driver, script.Handle)
-	if found == nil {
-		return fmt.Errorf("%s has no volume with the handle %q", driver, script.Handle)
+	found, err := s.existing(driver, script.Handle)
+	if err != nil {
+		return err
 	}
 	found.Speed = script.value(speed)
 	return nil
