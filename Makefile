@@ -10,12 +10,14 @@ IMAGE := docker.io/albertofaria/pav:$(VERSION)
 CACHE := $(or $(PAV_CLUSTER_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/pav-cluster)
 export PAV_CLUSTER_CACHE := $(CACHE)
 
+# No path of a checkout is compiled in: two builds of a commit are equal, and what one checkout compiled serves another.
+export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
+
 CLUSTER := bin/cluster
 GO_MODULES := . hack/image test/cluster test/commands test/conformance
 GO_FILES := $(shell find cmd internal jinja -name '*.go')
 
-# Nothing of the checkout is compiled in: two builds of a commit are equal.
-GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)'
+GO_BUILD := CGO_ENABLED=0 go build -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)'
 
 .PHONY: help
 help: ## Show this text
@@ -40,10 +42,10 @@ install-plugin: bin/kubectl-pav ## Install the plugin, "kubectl pav": make insta
 	install -D cmd/kubectl-pav/kubectl_complete-pav $(PREFIX)/bin/kubectl_complete-pav
 
 $(CLUSTER): $(shell find test/cluster hack/image -type f)
-	cd test/cluster && CGO_ENABLED=0 go build -trimpath -o ../../$@ .
+	cd test/cluster && CGO_ENABLED=0 go build -o ../../$@ .
 
 bin/pav-image: $(shell find hack/image -type f)
-	CGO_ENABLED=0 go -C hack/image build -trimpath -o ../../$@ .
+	CGO_ENABLED=0 go -C hack/image build -o ../../$@ .
 
 # The commit and its time, which are labels of the image. Set them if this is no Git checkout.
 REVISION ?= $(shell git describe --always --abbrev=40 --exclude='*' --dirty 2>/dev/null || echo unknown)
@@ -99,7 +101,7 @@ deployment.yaml: crds bin/helm
 	mv $@.new $@
 
 bin/helm: test/tools/helm/go.mod
-	CGO_ENABLED=0 go -C test/tools/helm build -trimpath -ldflags '-s -w' -o ../../../$@ helm.sh/helm/v4/cmd/helm
+	CGO_ENABLED=0 go -C test/tools/helm build -ldflags '-s -w' -o ../../../$@ helm.sh/helm/v4/cmd/helm
 
 bin/controller-gen: test/tools/controller-gen/go.mod
 	go -C test/tools/controller-gen build -o ../../../$@ sigs.k8s.io/controller-tools/cmd/controller-gen
@@ -114,7 +116,7 @@ bin/example-tools.tar: $(CLUSTER)
 	$(CLUSTER) image examples $@
 
 bin/versitygw: test/tools/versitygw/go.mod
-	CGO_ENABLED=0 go -C test/tools/versitygw build -trimpath -ldflags '-s -w' -o ../../../$@ github.com/versity/versitygw/cmd/versitygw
+	CGO_ENABLED=0 go -C test/tools/versitygw build -ldflags '-s -w' -o ../../../$@ github.com/versity/versitygw/cmd/versitygw
 
 bin/versitygw.tar: bin/versitygw $(CLUSTER)
 	$(CLUSTER) image --ref docker.io/versity/versitygw:v1.8.0 --binary bin/versitygw --entrypoint /usr/local/bin/versitygw $@
@@ -123,19 +125,19 @@ bin/versitygw.tar: bin/versitygw $(CLUSTER)
 SUITE := bin/conformance.test bin/ginkgo bin/conformance-report bin/suite-agnhost.tar bin/suite-gnu.tar bin/suite-shell.tar bin/hello-populator.tar
 
 bin/conformance.test: test/conformance/go.mod $(wildcard test/conformance/suite/*.go)
-	CGO_ENABLED=0 go -C test/conformance test -c -trimpath -ldflags '-s -w' -o ../../$@ ./suite
+	CGO_ENABLED=0 go -C test/conformance test -c -ldflags '-s -w' -o ../../$@ ./suite
 
 bin/ginkgo: test/conformance/go.mod
-	CGO_ENABLED=0 go -C test/conformance build -trimpath -o ../../$@ github.com/onsi/ginkgo/v2/ginkgo
+	CGO_ENABLED=0 go -C test/conformance build -o ../../$@ github.com/onsi/ginkgo/v2/ginkgo
 
 bin/conformance-report: test/conformance/go.mod $(shell find test/conformance/report test/conformance/internal -name '*.go')
-	CGO_ENABLED=0 go -C test/conformance build -trimpath -o ../../$@ ./report
+	CGO_ENABLED=0 go -C test/conformance build -o ../../$@ ./report
 
 bin/suite-agnhost.tar bin/suite-gnu.tar bin/suite-shell.tar &: $(CLUSTER)
 	$(CLUSTER) image suite bin/suite-agnhost.tar bin/suite-gnu.tar bin/suite-shell.tar
 
 bin/hello-populator: test/conformance/go.mod $(wildcard test/conformance/populator/*.go)
-	CGO_ENABLED=0 go -C test/conformance build -trimpath -ldflags '-s -w' -o ../../$@ ./populator
+	CGO_ENABLED=0 go -C test/conformance build -ldflags '-s -w' -o ../../$@ ./populator
 
 bin/hello-populator.tar: bin/hello-populator $(CLUSTER)
 	$(CLUSTER) image --ref registry.k8s.io/sig-storage/hello-populator:v1.0.1 --binary bin/hello-populator --entrypoint /populator $@
@@ -375,19 +377,19 @@ fuzz-native: ## Evaluate sources that Go's fuzzer makes, for FUZZTIME each: make
 PEERS := bin/bench-driver.tar bin/csi-provisioner.tar bin/local-path-provisioner.tar
 
 bin/csi-provisioner: test/tools/external-provisioner/go.mod
-	CGO_ENABLED=0 go -C test/tools/external-provisioner build -trimpath -ldflags '-s -w' -o ../../../$@ github.com/kubernetes-csi/external-provisioner/v6/cmd/csi-provisioner
+	CGO_ENABLED=0 go -C test/tools/external-provisioner build -ldflags '-s -w' -o ../../../$@ github.com/kubernetes-csi/external-provisioner/v6/cmd/csi-provisioner
 
 bin/csi-provisioner.tar: bin/csi-provisioner $(CLUSTER)
 	$(CLUSTER) image --ref localhost/csi-provisioner:v6.4.0 --binary bin/csi-provisioner --entrypoint /csi-provisioner $@
 
 bin/local-path-provisioner: test/tools/local-path-provisioner/go.mod
-	CGO_ENABLED=0 go -C test/tools/local-path-provisioner build -trimpath -ldflags '-s -w' -o ../../../$@ github.com/rancher/local-path-provisioner
+	CGO_ENABLED=0 go -C test/tools/local-path-provisioner build -ldflags '-s -w' -o ../../../$@ github.com/rancher/local-path-provisioner
 
 bin/local-path-provisioner.tar: bin/local-path-provisioner $(CLUSTER)
 	$(CLUSTER) image --ref docker.io/rancher/local-path-provisioner:v0.0.30 --binary bin/local-path-provisioner --entrypoint /usr/bin/local-path-provisioner $@
 
 bin/bench-driver: $(wildcard test/bench/driver/*.go) go.mod go.sum
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $@ ./test/bench/driver
+	CGO_ENABLED=0 go build -ldflags '-s -w' -o $@ ./test/bench/driver
 
 bin/bench-driver.tar: bin/bench-driver $(CLUSTER)
 	$(CLUSTER) image --ref localhost/pav-bench-driver:1 --binary bin/bench-driver --entrypoint /driver $@
