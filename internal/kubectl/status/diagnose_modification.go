@@ -40,6 +40,7 @@ func diagnoseModification(f *Facts, text string) Finding {
 		case f.hides(hiddenVolumes):
 		case p != nil && p.Spec.VolumeModification == nil:
 			found = Finding{Code: "ModificationUnsupported", State: Failing, Summary: fmt.Sprintf("%s: PavProvisioner %q has no spec.volumeModification, so that its volumes cannot be modified", text, p.Name)}
+			found.Next = []Step{{Text: "add spec.volumeModification to the definition", Command: "kubectl edit pavprovisioner " + p.Name}, nameAnother(f)}
 		default:
 			found = Finding{Code: "ModificationUnsupported", State: Failing, Summary: text + ": PaV has no record of the volume, so that it cannot be modified: " + whyUnrecorded(f)}
 		}

@@ -55,7 +55,7 @@ func TestDiagnose_OnAttributes(t *testing.T) {
 		"a volume that PaV has not made": {bound().with(wantsClass("gold")).with(unrecorded).with(func(f *Facts) {
 			f.Provisioner.Spec.VolumeModification = &pavv1.VolumeModification{}
 		}), "ModificationUnsupported", Failing, "PaV has no record of the volume, so that it cannot be modified", ""},
-		"and nothing modifies its kind":   {bound().with(wantsClass("gold")).with(unrecorded), "ModificationUnsupported", Failing, "has no spec.volumeModification", ""},
+		"and nothing modifies its kind":   {bound().with(wantsClass("gold")).with(unrecorded), "ModificationUnsupported", Failing, "has no spec.volumeModification", "kubectl edit pavprovisioner"},
 		"the class does not exist":        {bound().with(wantsClass("gold")).with(says("NoClass")), "ModificationNoClass", Failing, "which its volume cannot have", "kubectl edit pvc -n apps data"},
 		"the provisioner does not exist":  {bound().with(wantsClass("gold")).with(says("NoProvisioner")), "ModificationNoProvisioner", Failing, "which its volume cannot have", ""},
 		"a pod is about to be created":    {bound().with(wantsClass("gold")).with(modifiesNow), "Working", Working, "the modification pod is about to be created", ""},
