@@ -372,7 +372,7 @@ func (t *task) recordFailure(ctx context.Context, failure *pavv1.WorkflowFailure
 		t.attempts.change(t.stage.Name, func(known *attemptProblems) { known.failures++ })
 		what += " again"
 	}
-	t.eventf(ctx, corev1.EventTypeWarning, "FailedMount", "%s on node %s failed: provisioner %q: %s", what, t.node, t.stage.Spec.Provisioner, failure.Message)
+	t.reportFailure(ctx, "FailedMount", what+" on node "+t.node+" failed", failure)
 	return nil
 }
 

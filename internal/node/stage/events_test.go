@@ -81,3 +81,35 @@ func TestUnadmittedPod_IsReportedOnceInAWhile(t *testing.T) {
 		t.Error("it is never reported again")
 	}
 }
+
+// Kubelet repeats its calls every two minutes, and each attempt has another pod.
+func TestReportFailure_OfTheSameReason_OnceInAWhile(t *testing.T) {
+	n := newNode(t)
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	n.stager.now = func() time.Time { return now }
+	work := &task{Stager: n.stager, stage: &pavv1.PavStage{ObjectMeta: metav1.ObjectMeta{Name: "stage-a"}}}
+	fails := func(pod, why string) (events int) {
+		work.reportFailure(t.Context(), "FailedMount", "staging on node n1 failed", &pavv1.WorkflowFailure{PodName: pod, Message: "pod pods/" + pod + " failed: " + why})
+		for ; len(n.Events) > 0; events++ {
+			<-n.Events
+		}
+		return events
+	}
+	for i, step := range []struct {
+		pod, why string
+		after    time.Duration
+		want     int
+	}{
+		{"stage-1", "exit code 1", 0, 2}, // for the claim and for the PavStage
+		{"stage-2", "exit code 1", 2 * time.Minute, 0},
+		{"stage-3", "exit code 2", 0, 2},
+		{"", "no such namespace", 0, 2},
+		{"", "no such template", 0, 2},
+		{"stage-4", "exit code 1", observability.RepeatAfter, 2},
+	} {
+		now = now.Add(step.after)
+		if got := fails(step.pod, step.why); got != step.want {
+			t.Errorf("step %d: %d events, want %d", i, got, step.want)
+		}
+	}
+}

@@ -284,7 +284,7 @@ func (t *task) expansionFailed(ctx context.Context, attempt int32, failure *pavv
 	}); err != nil {
 		return err
 	}
-	t.eventf(ctx, corev1.EventTypeWarning, protocol.VolumeResizeFailed, "expanding on node %s failed: provisioner %q: %s", t.node, t.Driver, failure.Message)
+	t.reportFailure(ctx, protocol.VolumeResizeFailed, "expanding on node "+t.node+" failed", failure)
 	kind := ErrExpansion
 	if failure.Reason == pavv1.FailureInfeasible {
 		kind = ErrInfeasible

@@ -3,6 +3,7 @@ package stage
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -51,6 +52,16 @@ func (s *Stager) setCondition(stage *pavv1.PavStage, kind string, status metav1.
 // eventf records an event on the claim and on the PavStage.
 func (t *task) eventf(ctx context.Context, kind, reason, format string, args ...any) {
 	t.reportOnStage(ctx, t.stage, kind, reason, observability.Clip(fmt.Sprintf(format, args...), observability.MaxNote))
+}
+
+// reportFailure records the event about an attempt that has failed, unless the attempt before failed for the same reason in the last
+// minutes: kubelet repeats its call every two minutes, which would use up the events of the claim.
+func (t *task) reportFailure(ctx context.Context, reason, what string, failure *pavv1.WorkflowFailure) {
+	// Each attempt has another pod.
+	news := what + ": " + strings.ReplaceAll(failure.Message, failure.PodName, "")
+	if due, _ := t.repeats.Due(t.stage.Name, news, t.now()); due {
+		t.eventf(ctx, corev1.EventTypeWarning, reason, "%s: provisioner %q: %s", what, t.stage.Spec.Provisioner, failure.Message)
+	}
 }
 
 // reportOnStage records an event on the claim and on the PavStage.
