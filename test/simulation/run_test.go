@@ -139,6 +139,7 @@ func (w *simulated) addNodes(ctx context.Context, names []string) {
 	for _, name := range names {
 		node := kubernetes.NewNode(w.World, name, w.system, w.trouble)
 		node.Starting, node.Ready, node.Ended = func(pod *corev1.Pod) { w.rules.Starting(node, pod) }, w.rules.Ready, w.rules.Ended
+		node.Expanded = w.rules.Expanded
 		node.Drivers = func(driver string) (csi.NodeServer, context.Context) { return d.Driver(node, driver) }
 		d.Nodes = append(d.Nodes, node)
 		w.Add(node)

@@ -7,7 +7,7 @@ import (
 	"github.com/albertofaria/pav/test/simulation/world"
 )
 
-// decisions counts the rules of the agents' decisions. It reads them from the agents' logs.
+// decisions counts the rules of the agents' decisions, and writes them to the history. It reads them from the agents' logs.
 type decisions struct{ world *world.World }
 
 // newLog returns the logger of an agent. It ignores everything but decisions.
@@ -24,6 +24,7 @@ func (d decisions) Info(_ int, _ string, keysAndValues ...any) {
 	for i := 0; i+1 < len(keysAndValues); i += 2 {
 		if rule, ok := keysAndValues[i+1].(string); ok && keysAndValues[i] == observability.Rule {
 			d.world.Counts["decided as: "+rule]++
+			d.world.Notef("decided as: %s", rule)
 		}
 	}
 }

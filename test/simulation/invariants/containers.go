@@ -26,6 +26,9 @@ func (i *Invariants) Starting(node *kubernetes.Node, pod *corev1.Pod) {
 		}
 	}
 	owner := metav1.GetControllerOf(pod)
+	if owner != nil && owner.Kind == "PavStage" {
+		i.use(pod, owner.UID)
+	}
 	if owner == nil || owner.Kind != "PavVolume" && owner.Kind != "PavSnapshot" {
 		return
 	}

@@ -2,6 +2,7 @@ package invariants
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -84,11 +85,35 @@ func (i *Invariants) growth(warnings func(claim *corev1.PersistentVolumeClaim) [
 		if volume == nil || claim.DeletionTimestamp != nil || claim.Status.Phase != corev1.ClaimBound || requested.Cmp(has) <= 0 {
 			continue
 		}
+		if waitsForNode(claim) && !i.runs(claim) {
+			continue
+		}
 		if whyNot(volume.Status.Conditions) == "" && len(warnings(claim)) == 0 {
 			problems = append(problems, fmt.Errorf("claim %s/%s has %s and requests %s, and nothing says why", claim.Namespace, claim.Name, has.String(), requested.String()))
 		}
 	}
 	return problems
+}
+
+// runs reports whether a pod that uses a claim runs.
+func (i *Invariants) runs(claim *corev1.PersistentVolumeClaim) bool {
+	return slices.ContainsFunc(world.Objects[*corev1.Pod](i.store), func(pod *corev1.Pod) bool {
+		return pod.Namespace == claim.Namespace && protocol.Uses(pod, claim.Name) && pod.Status.Phase == corev1.PodRunning
+	})
+}
+
+// waitsForNode reports whether the volume of a claim has grown, and a node has yet to make that available.
+func waitsForNode(claim *corev1.PersistentVolumeClaim) bool {
+	state := claim.Status.AllocatedResourceStatuses[corev1.ResourceStorage]
+	return state == corev1.PersistentVolumeClaimNodeResizePending || state == corev1.PersistentVolumeClaimNodeResizeInProgress ||
+		state == corev1.PersistentVolumeClaimNodeResizeInfeasible
+}
+
+// Expanded checks that a volume has as much on its node as kubelet is told, in bytes.
+func (i *Invariants) Expanded(volume string, available, capacity int64) {
+	if available < capacity {
+		i.failf(1, "kubelet is told that volume %s has %d bytes on a node, and it has %d", volume, capacity, available)
+	}
 }
 
 // sourceIsDeleted checks that nothing depends on storage that is deleted: no volume of a provisioner whose volumes depend on

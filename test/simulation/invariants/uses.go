@@ -18,6 +18,7 @@ type use struct {
 	name    string // of the pod
 	storage string // such as "volume plain/h"
 	changes bool   // and does not only read it
+	does    string // what it does; "change" or "read" if it is empty
 	alone   bool   // and no other pod may do anything to it
 
 	// unstaged says that no node may have it staged meanwhile, and online that nodes may begin and end to have it.
@@ -78,6 +79,9 @@ func volumeOf(stage *pavv1.PavStage) string {
 }
 
 func (u use) verb() string {
+	if u.does != "" {
+		return u.does
+	}
 	if u.changes {
 		return "change"
 	}
@@ -121,9 +125,17 @@ func (i *Invariants) usesOf(pod *corev1.Pod, script storage.Script, owner types.
 		u := volume(script.Handle, true)
 		u.alone, u.online = true, true
 		return []use{u}
+	case storage.ExpandOnNode, storage.Unstage: // A volume is not unstaged before its node expansion pod has ended.
+		u := volume(script.Handle, script.Verb == storage.ExpandOnNode)
+		u.storage, u.alone, u.unstaged, u.does = u.storage+" on "+pod.Spec.NodeName, u.changes, false, script.Verb
+		return []use{u}
 	case storage.TakeSnapshot:
-		_, source := script.Source()
-		return []use{volume(source, false), snapshot(script.Handle, true)}
+		uses := []use{snapshot(script.Handle, true)}
+		if found := i.storage.FindSnapshot(driver, script.Handle); found == nil || found.By != owner { // Once it is cut, its pods do not read the volume any more.
+			_, source := script.Source()
+			uses = append(uses, volume(source, false))
+		}
+		return uses
 	case storage.DeleteSnapshot:
 		return []use{snapshot(script.Handle, true)}
 	}

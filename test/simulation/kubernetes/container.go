@@ -61,11 +61,14 @@ func (n *Node) runs(c *container, add func(world.Choice)) {
 	}})
 }
 
+// refusing are the scripts that may call what they are asked for infeasible.
+var refusing = map[string]string{storage.Create: "creation", storage.TakeSnapshot: "creation", storage.ExpandOnNode: "node expansion"}
+
 func (n *Node) effect(c *container) {
 	if n.World.Chance(n.Trouble.Fails) {
 		n.World.Counts["containers that failed"]++
-		if (c.script.Verb == storage.Create || c.script.Verb == storage.TakeSnapshot) && n.World.Rand.Int64N(2) == 0 {
-			n.World.Counts["creation pods that called it infeasible"]++
+		if refusing[c.script.Verb] != "" && n.World.Rand.Int64N(2) == 0 {
+			n.World.Counts[refusing[c.script.Verb]+" pods that called it infeasible"]++
 			_ = n.Machine.PodMakes(pavOf(c), workflow.InfeasibleFile) // the power may have gone
 		}
 		n.end(c, true)
@@ -80,6 +83,8 @@ func (n *Node) effect(c *container) {
 		} else if err = n.mount(c); err == nil && c.script.Serves() {
 			err = n.Machine.PodMakes(pavOf(c), "ready")
 		}
+	case storage.ExpandOnNode:
+		err = n.expandOnNode(c)
 	case storage.Unstage:
 		_ = n.Machine.PodUnmounts(pavOf(c)) // the mount may have gone with its daemon
 	case storage.Validate: // it may share the script of staging, so it creates the same directories
@@ -120,7 +125,9 @@ func (n *Node) mount(c *container) (err error) {
 	if c.script.IsBlock() {
 		volume.Mode, volume.Bytes = mount.Block, 1<<30
 	}
-	c.volume, err = n.Machine.PodMounts(pavOf(c), volume)
+	if c.volume, err = n.Machine.PodMounts(pavOf(c), volume); err == nil {
+		n.seesSize(c)
+	}
 	return err
 }
 

@@ -52,6 +52,9 @@ type target struct {
 	pv        string // or the name of an inline volume
 	published certainty
 	operation
+
+	// expansion is the state of the calls that make more of the volume available.
+	expansion operation
 }
 
 // operation is the state of the calls for a device or a target. There is one call at a time, and a pause after a
@@ -164,11 +167,15 @@ func (n *Node) publish(t *target) (what string, do func(), done bool) {
 	if t.published == yes {
 		return "", nil, true
 	}
-	if t.attempt != nil {
+	if t.attempt != nil || t.expansion.attempt != nil {
 		return "", nil, false
 	}
 	if t.device != nil && t.device.staged != yes {
 		what, do = n.stage(t.device)
+		return what, do, false
+	}
+	if n.growing(t) != nil {
+		what, do = n.expand(t)
 		return what, do, false
 	}
 	driver, id := pavv1.Driver, inlineID(t)
@@ -239,6 +246,10 @@ func (n *Node) unpublish(uid string) (what string, do func(), done bool) {
 	for _, key := range slices.Sorted(maps.Keys(n.targets)) {
 		t := n.targets[key]
 		if t.uid != uid {
+			continue
+		}
+		if t.expansion.attempt != nil {
+			done = false
 			continue
 		}
 		if t.published == no && t.attempt == nil {

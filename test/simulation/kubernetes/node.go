@@ -50,8 +50,13 @@ type Node struct {
 	Machine *node.Node
 	Drivers func(driver string) (csi.NodeServer, context.Context)
 
+	// Expanded is called when kubelet is told that a volume, by driver and handle, has a capacity on the node; available is
+	// what it really has there. Both are in bytes.
+	Expanded func(volume string, available, capacity int64)
+
 	containers []*container
 	devices    map[string]*device // by driver and handle
+	available  map[string]int64   // what volumes have on the node, in bytes, by driver and handle
 	targets    map[string]*target // by pod and volume
 	evicted    map[types.UID]bool // the pods that kubelet evicts
 }
@@ -60,7 +65,7 @@ type Node struct {
 func NewNode(w *world.World, name string, system *storage.System, trouble *Trouble) *Node {
 	return &Node{
 		World: w, Name: name, Storage: system, Trouble: trouble, Up: true, Linked: true, Machine: node.New(name, KubeletDir),
-		devices: map[string]*device{}, targets: map[string]*target{}, evicted: map[types.UID]bool{},
+		available: map[string]int64{}, devices: map[string]*device{}, targets: map[string]*target{}, evicted: map[types.UID]bool{},
 	}
 }
 
@@ -88,6 +93,7 @@ func (n *Node) Choices(add func(world.Choice)) {
 	for _, key := range slices.Sorted(maps.Keys(n.targets)) {
 		t := n.targets[key]
 		n.hear(&t.operation, t.pv+" of "+t.namespace+"/"+t.name, add)
+		n.grows(t, add)
 	}
 }
 
@@ -272,7 +278,7 @@ func (n *Node) Cut() {
 		d.staged, d.operation = uncertain, operation{found: true}
 	}
 	for _, t := range n.targets {
-		t.published, t.operation = uncertain, operation{found: true}
+		t.published, t.operation, t.expansion = uncertain, operation{found: true}, operation{}
 	}
 	n.Up = false
 }

@@ -173,8 +173,12 @@ func templates(p *pavv1.PavProvisioner) []*pavv1.Template {
 	if d := p.Spec.VolumeDeletion; d != nil && d.PodTemplate != nil {
 		all = append(all, d.PodTemplate)
 	}
-	if e := p.Spec.VolumeExpansion; e != nil && e.PodTemplate != nil {
-		all = append(all, e.PodTemplate)
+	if e := p.Spec.VolumeExpansion; e != nil {
+		for _, template := range []*pavv1.Template{e.PodTemplate, e.NodePodTemplate} {
+			if template != nil {
+				all = append(all, template)
+			}
+		}
 	}
 	if m := p.Spec.VolumeModification; m != nil {
 		all = append(all, m.PodTemplate)

@@ -38,7 +38,7 @@ spec:
 spec:
   provisioningModes: [Dynamic, Static]
   volumeCreation: {` + copiesAll + `, handle: "` + byClaim + `", podTemplate: ` + pod("create", byClaim, sourceOf, tenantOf, sizeOf) + `}
-  volumeExpansion: {podTemplate: ` + pod("expand", "{{ handle }}", "size={{ newCapacity }}") + `}
+  volumeExpansion: {podTemplate: ` + pod("expand", "{{ handle }}", "size={{ newCapacity }}") + `, nodePodTemplate: ` + pod("expand-on-node", "{{ handle }}", "size={{ newCapacity }}") + `}
   volumeDeletion: {podTemplate: ` + pod("delete", "{{ volumeHandle }}") + `}
   volumeStaging: {podTemplate: ` + pod("stage", "{{ handle }}") + `}
   volumeUnstaging: {podTemplate: ` + pod("unstage", "{{ handle }}") + `}

@@ -56,6 +56,15 @@ func (s Script) value(prefix string) string {
 	return ""
 }
 
+// Size returns the size, in bytes, that a script asks for.
+func (s Script) Size() (int64, error) {
+	bytes, err := strconv.ParseInt(s.value(size), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("the size of a volume: %w", err)
+	}
+	return bytes, nil
+}
+
 // Kinds of what scripts copy.
 const (
 	OfVolume   = "PersistentVolumeClaim"
@@ -93,10 +102,10 @@ func (s *System) create(driver string, script Script, by types.UID) error {
 			return err
 		}
 	}
-	if text := script.value(size); text != "" {
+	if script.value(size) != "" {
 		var err error
-		if made.Size, err = strconv.ParseInt(text, 10, 64); err != nil {
-			return fmt.Errorf("the size of a volume: %w", err)
+		if made.Size, err = script.Size(); err != nil {
+			return err
 		}
 	}
 	s.volumes[key(driver, script.Handle)] = made
@@ -118,9 +127,9 @@ func (s *System) expand(driver string, script Script) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	asked, err := strconv.ParseInt(script.value(size), 10, 64)
+	asked, err := script.Size()
 	if err != nil {
-		return 0, fmt.Errorf("the size of a volume: %w", err)
+		return 0, err
 	}
 	found.Size = max(found.Size, asked)
 	return found.Size, nil

@@ -87,6 +87,7 @@ const (
 	Stage          = "stage"
 	Unstage        = "unstage"
 	Expand         = "expand"
+	ExpandOnNode   = "expand-on-node"
 	Modify         = "modify"
 	TakeSnapshot   = "take-snapshot"
 	DeleteSnapshot = "delete-snapshot"
