@@ -265,7 +265,7 @@ SOAK := ^TestSoak$$
 CRASHED := ^Test(ControllerStopped|ControllerRestarted|LeaderMoves|UnreliableAPIServer|CreationPod(Evicted|DeletedByForce)|Deletion(_WaitsForTheLastStage|PodDeletedByForce)|DynamicVolume_OnOneThatWaits|NodeLostDuringCreation|RevertingFails)
 HELD := ^Test(Claim(Deleted(BetweenAttempts|When|WhileReverting|WhileThePod)|Replaced)|CreationPod(AgainstPodSecurity|FitsNoNode|OverQuota)|DefinitionChanges|DeletionPodFitsNoNode|ProvisionerDeletedWhile|Records_|Scope_|StaticVolume_OfAProvisioner|TopologyOutside|VolumeGrows_(AndItsClaim|ThatAnAdministrator))
 DISTURBED := ^TestAgentsKilledAtAnyMoment_ClientsContinue$$
-LENGTHY := ^Test(AllowedTopologies|BlockVolume_Moves|DynamicVolume_OnAnother|Example_(LocalPath|LoopDevice|ObjectStore|ReflinkFiles)|FUSEDaemonKilled(Repeatedly|_ClientDeleted|_WithoutRecovery)|FiveProvisioners|KubectlTest_DeletionFails|Load_|ManyVolumesInOnePod|Metrics_CoverTheLife|NodeAgentsRolledOut|NodePressure_StagingPodOfLowerPriority|SelectedNodeWithoutRoom|SnapshotUnderWrites|TenClients|Uninstall_WithHelm)
+LENGTHY := ^Test(AllowedTopologies|BlockVolume_Moves|DynamicVolume_OnAnother|Example_(LocalPath|LoopDevice|ObjectStore|ReflinkFiles)|FUSEDaemonKilled(Repeatedly|_ClientDeleted|_WithoutRecovery)|FiveProvisioners|KubectlTest_DeletionFails|Load_|ManyVolumesInOnePod|Metrics_CoverTheLife|NodeAgentsRolledOut|NodePressure_StagingPodOfLowerPriority|Restored_|SelectedNodeWithoutRoom|SnapshotUnderWrites|TenClients|Uninstall_WithHelm)
 E2E := $(CLUSTER) bin/pav.tar bin/kubectl-pav bin/helm bin/e2e.test $(EXAMPLE_IMAGES)
 
 .PHONY: test-e2e
