@@ -62,8 +62,8 @@ func TestExpansion_OnNodes_IsLeftToKubelet(t *testing.T) {
 	}
 
 	grownByKubelet(t, c, claim)
-	wantSize(t, c, claim, "3Gi, allocated 2Gi")
-	if says := claimSays(claim); says != "3Gi, allocated 2Gi" {
+	wantSize(t, c, claim, "3Gi, allocated 3Gi")
+	if says := claimSays(claim); says != "3Gi, allocated 3Gi" {
 		t.Errorf("the claim says %s", says)
 	}
 	mustDelete(t, c, claim)

@@ -9,6 +9,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/workflow"
@@ -252,5 +253,33 @@ func growAndDelete(t *testing.T, c *cluster, onNodes bool) {
 	mustDelete(t, c, claim)
 	gone(t, c, pv)
 	gone(t, c, volume)
+	noPodIsLeft(t, c)
+}
+
+// A ResourceQuota counts storage that a volume has grown to, also if its claim requests less by then.
+func TestExpansion_IsCountedAlthoughTheRequestIsLowered(t *testing.T) {
+	c := start(t)
+	run(t, c)
+	const name = "growing-within-quota"
+	driver(t, c, name, growable, func(p *pavv1.PavProvisioner, _ *storagev1.StorageClass) { p.Spec.VolumeDeletion = nil })
+	tenant := newNamespace(t, c, name).Name
+	quota := mustCreate(t, c, &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: "storage"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourceRequestsStorage: resource.MustParse("4Gi")}},
+	})
+	claim := ownedClaim(name, "me")
+	claim.Namespace = tenant
+	mustCreate(t, c, claim)
+	pv, _ := bound(t, c, claim)
+	mustPatch(t, c, claim, requests("3Gi"))
+	pod, _ := podOf(t, c, claim, pavv1.WorkflowExpansion)
+	mustPatch(t, c, claim, requests("2Gi"))
+	end(t, c, pod, workflow.Result{Capacity: "3Gi"}, 0)
+	wantSize(t, c, claim, "3Gi, allocated 3Gi")
+	exists(t, c, quota, "counts 3Gi", func(q *corev1.ResourceQuota) bool {
+		return q.Status.Used.Name(corev1.ResourceRequestsStorage, resource.BinarySI).Cmp(resource.MustParse("3Gi")) == 0
+	})
+	mustDelete(t, c, claim)
+	gone(t, c, pv)
 	noPodIsLeft(t, c)
 }

@@ -40,14 +40,14 @@ func sizeOf(o observation) size {
 	case o.canGrow() && o.pvTooSmall():
 		// Kubelet expands a volume that it mounts if its PersistentVolume has more than its claim, unless that says that the
 		// controller is not ready yet; it would write the capacity alone.
-		is = size{capacity: shown.capacity, allocated: o.requested().String(), resize: corev1.PersistentVolumeClaimControllerResizeInProgress, resizing: true}
+		is = size{capacity: shown.capacity, allocated: o.allocatedHad(shown), resize: corev1.PersistentVolumeClaimControllerResizeInProgress, resizing: true}
 	case o.expansion() != nil:
 		o.showExpansion(&is)
 	case shown.allocated == "" && is.capacity == shown.capacity:
 	case o.canGrow() && o.tooSmall(): // nothing has begun yet
 		is.allocated = shown.allocated
 	default:
-		is.allocated = o.requested().String()
+		is.allocated = o.allocatedHad(shown)
 	}
 	switch {
 	case is.onNode:
@@ -74,6 +74,24 @@ func (o observation) showExpansion(is *size) {
 	if e.Failure.Reason == pavv1.FailureInfeasible && !o.expanding() {
 		is.resize = corev1.PersistentVolumeClaimControllerResizeInfeasible
 	}
+}
+
+// allocatedHad returns what a claim is to show as allocated while the volume does not grow: what it requests, or what was allocated for
+// a growth that came about. A ResourceQuota counts the larger of request and allocation, and the request can be lowered while the
+// volume grows. What the storage has beyond that was not asked for, and is not counted.
+func (o observation) allocatedHad(shown size) string {
+	requested, has := o.requested(), o.volume.Status.Capacity
+	if shown.allocated == "" || has == nil {
+		return requested.String()
+	}
+	allocated := resource.MustParse(shown.allocated)
+	if has.Cmp(allocated) < 0 {
+		allocated = *has
+	}
+	if requested.Cmp(allocated) >= 0 {
+		return requested.String()
+	}
+	return allocated.String()
 }
 
 // sizeHad returns the capacity that a claim is to show, and whether nodes have to make more available: then kubelet writes the
