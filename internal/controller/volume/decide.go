@@ -65,7 +65,7 @@ const (
 	// stepRecordFailure: record that the pod has failed.
 	stepRecordFailure step = "RecordFailure"
 
-	// stepRecordLateMessage: the node reported the text in /pav/error after the failure was recorded; add it.
+	// stepRecordLateMessage: the node reported what the pod left in /pav after the failure was recorded; add it.
 	stepRecordLateMessage step = "RecordWords"
 
 	// stepRevert: begin to revert a creation; record the handle of the storage.
@@ -206,7 +206,7 @@ func waitForUnrecorded(o observation, pod *corev1.Pod) decision {
 // volumeTable is for every volume.
 var volumeTable = table{
 	{Name: "the UID of the pod is not recorded", When: func(o observation) bool { return o.attempt().IsUnrecorded() }, Then: to(stepRecordPod)},
-	{Name: "the error text of a failed pod is not recorded", When: func(o observation) bool { return o.lateFailure() != nil }, Then: to(stepRecordLateMessage)},
+	{Name: "what a failed pod left is not recorded", When: observation.isReportedLate, Then: to(stepRecordLateMessage)},
 	{Name: "the creation pod that created /pav/ready has ended", When: observation.creationEnded, Then: to(stepEndCreation)},
 	// Nothing else is done to the storage before the pod has ended.
 	{Name: "an expansion or modification pod is recorded", When: observation.changing, Then: changePodTable.Decide},

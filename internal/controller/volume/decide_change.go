@@ -30,7 +30,7 @@ var changePodTable = table{
 		return rule.OfPod(o.attempt().DecideStopping(), conditionOf(o.volume.Status.Step))
 	}},
 	{Name: "the result of the pod that changes the volume is not reported", When: func(o observation) bool {
-		return o.progress() == attempt.Reporting && (o.user != nil || o.volume.Spec.Static) && !o.isUnreportable()
+		return o.progress() == attempt.Reporting && o.needsReport() && !o.isUnreportable()
 	}, Then: func(o observation) decision {
 		return rule.OfPod(attempt.DecideReporting(o.now, o.pod()), conditionOf(o.volume.Status.Step))
 	}},
@@ -85,6 +85,11 @@ func (o observation) changeBackoff(last *pavv1.ChangeAttempt, another bool) time
 		failure = asOfAnotherRequest(failure)
 	}
 	return o.retryIn(last.Attempt, failure)
+}
+
+// needsReport reports whether what a pod left in /pav matters: the storage is not about to be deleted.
+func (o observation) needsReport() bool {
+	return o.user != nil || o.volume.Spec.Static || o.retainedMeanwhile()
 }
 
 // isUnreportable reports whether the node of a pod that has succeeded is gone, so that nobody reports what it left.

@@ -94,6 +94,22 @@ func releasedPV(o *observation) {
 	o.pv.Status.Phase, o.claim, o.user = corev1.VolumeReleased, claimGone, nil
 }
 
+// retains makes the administrator keep the storage.
+func retains(o *observation) {
+	o.volume.Spec.ReclaimPolicy = retainPolicy
+	retainsPV(o)
+}
+
+// toldLate records the failure of the expansion pod, whose node has reported after that what the pod wrote to /pav/capacity.
+func toldLate(o *observation) {
+	reportedLate(o)
+	o.volume.Status.Expansion.Failure.Time = metav1.NewTime(noon)
+	o.pods[0].Annotations = map[string]string{pavv1.ResultAnnotation: `{"capacity": "3Gi"}`}
+	shown(o)
+}
+
+func attempted3Gi(o *observation) { o.volume.Status.AttemptedCapacity = ptrQuantity("3Gi") }
+
 func TestDecide_OnExpansion(t *testing.T) {
 	tests := map[string]struct {
 		state   *state
@@ -171,6 +187,14 @@ func TestDecide_OnExpansion(t *testing.T) {
 		"the pod cannot start, and the claim requests less": {state: growing().pod(5, pulls).with(requests("1Gi")), want: stepStopPod},
 		"it succeeded, is not reported, and the volume is released": {
 			state: growing().pod(99, ended(corev1.PodSucceeded, 60)).with(releasedPV), want: stepRecordChanged},
+		"the same, and the volume is retained": {
+			state: growing().pod(99, ended(corev1.PodSucceeded, 60)).with(releasedPV).with(retains), want: stepWait, message: "left in /pav"},
+		"it failed, is not reported, and the volume is retained": {
+			state: growing().pod(99, ended(corev1.PodFailed, 1)).with(releasedPV).with(retains), want: stepDone, after: 5 * time.Second},
+		"it failed, and its capacity is reported late": {
+			state: growing().pod(9, ended(corev1.PodFailed, 6)).with(toldLate), want: stepRecordLateMessage},
+		"it failed, and what is reported late is known": {
+			state: growing().pod(9, ended(corev1.PodFailed, 6)).with(toldLate).with(attempted3Gi), want: stepDone},
 		"the pod is being deleted":                  {state: growing().pod(5, runs, deletedAgo(99)), want: stepWait, message: "to confirm that pod"},
 		"the pod runs, and the volume is released":  {state: growing().pod(5, runs).with(releasedPV), want: stepDone, after: 25 * time.Second},
 		"the pod succeeded, and is not reported":    {state: growing().pod(99, ended(corev1.PodSucceeded, 60)), want: stepWait, message: "left in /pav"},

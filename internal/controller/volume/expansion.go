@@ -3,10 +3,12 @@ package volume
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/attempt"
 	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/template"
@@ -141,17 +143,45 @@ func (r *Reconciler) recordExpanded(ctx context.Context, o observation) error {
 // reached returns the capacity that the volume may have after its expansion pod has failed: what the pod told, or else what it was to
 // reach.
 func (o observation) reached(e *pavv1.VolumeExpansionRecord) resource.Quantity {
-	if pod := o.pod(); pod != nil {
-		if result, err := workflow.ResultOf(pod); err == nil && result != nil && result.Capacity != "" {
-			if capacity, err := template.ParseCapacity(result.Capacity); err == nil {
-				return *resource.NewQuantity(capacity, resource.BinarySI)
-			}
-		}
+	if told := capacityTold(o.pod()); told != nil {
+		return *told
 	}
 	if e.Capacity != nil && e.Capacity.Cmp(e.Target) > 0 {
 		return *e.Capacity
 	}
 	return e.Target
+}
+
+// capacityTold returns the capacity that a pod, which may be nil, wrote to /pav/capacity, as far as its node has reported it; nil if there
+// is none.
+func capacityTold(pod *corev1.Pod) *resource.Quantity {
+	if pod == nil {
+		return nil
+	}
+	result, err := workflow.ResultOf(pod)
+	if err != nil || result == nil || result.Capacity == "" {
+		return nil
+	}
+	capacity, err := template.ParseCapacity(result.Capacity)
+	if err != nil {
+		return nil
+	}
+	return resource.NewQuantity(capacity, resource.BinarySI)
+}
+
+// lateCapacity returns the capacity that the pod of a failed expansion may have reached, which its node reported after the failure was
+// recorded; nil if the record does not lack it.
+func (o observation) lateCapacity() *resource.Quantity {
+	status := &o.volume.Status
+	failure, largest := status.ChangeFailure(pavv1.WorkflowExpansion), status.LargestCapacity()
+	if failure == nil || failure.Reason == pavv1.FailureInfeasible || largest == nil {
+		return nil
+	}
+	told := capacityTold(attempt.PodNamed(o.pods, failure.PodNamespace, failure.PodName))
+	if told == nil || told.Cmp(*largest) <= 0 {
+		return nil
+	}
+	return told
 }
 
 // setAttempted records that an expansion pod may have reached a capacity although it failed.

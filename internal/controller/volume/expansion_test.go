@@ -2,6 +2,7 @@ package volume
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -147,6 +148,35 @@ func TestRunPod_OfAnExpansion_RecordsTheCapacityOfItsDefinition(t *testing.T) {
 			}
 			if pod, _, err := r.preparePod(t.Context(), o); err != nil || pod == nil {
 				t.Errorf("the next pass makes no pod: %v", err)
+			}
+		})
+	}
+}
+
+// A node may report what a pod left after the failure was recorded, with or without a text.
+func TestRecordLateMessage_RecordsTheCapacity(t *testing.T) {
+	for name, test := range map[string]struct{ result, want, says string }{
+		"a capacity":                          {result: `{"capacity": "3Gi"}`, want: "3Gi"},
+		"a capacity and a text":               {result: `{"capacity": "3Gi", "error": "no room"}`, want: "3Gi", says: "no room"},
+		"a text":                              {result: `{"error": "no room"}`, want: "<nil>", says: "no room"},
+		"no more than the volume has, anyway": {result: `{"capacity": "1Gi", "error": "no room"}`, want: "<nil>", says: "no room"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := growing().pod(9, ended(corev1.PodFailed, 6)).with(toldLate).o
+			o.pods[0].Annotations[pavv1.ResultAnnotation] = test.result
+			r := expander(t, &o)
+			if err := r.recordLateMessage(t.Context(), o, decision{}); err != nil {
+				t.Fatal(err)
+			}
+			status := &o.volume.Status
+			if got := status.AttemptedCapacity.String(); got != test.want {
+				t.Errorf("it may have %s, want %s", got, test.want)
+			}
+			if failure := status.Expansion.Failure; !strings.Contains(failure.Message, test.says) {
+				t.Errorf("the failure says %q, want %q", failure.Message, test.says)
+			}
+			if o.isReportedLate() {
+				t.Error("the next pass records it again")
 			}
 		})
 	}

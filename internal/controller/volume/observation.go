@@ -243,6 +243,9 @@ func (o observation) lateFailure() *pavv1.WorkflowFailure {
 	return attempt.LateFailure(o.pods, o.volume.Status.Failures()...)
 }
 
+// isReportedLate reports whether a node reported after a failure was recorded what is still to be recorded of it.
+func (o observation) isReportedLate() bool { return o.lateFailure() != nil || o.lateCapacity() != nil }
+
 // nothingToDelete reports whether the definition has no deletion pod, and the volume is staged on no node.
 func (o observation) nothingToDelete() bool {
 	return o.volume.Status.Pod == nil && o.provisioner != nil && deletionPod(o.provisioner) == nil && len(reconcile.StagedOn(o.others)) == 0

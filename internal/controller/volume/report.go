@@ -85,10 +85,17 @@ func (r *Reconciler) recordFailure(ctx context.Context, o observation, _ decisio
 	}
 }
 
-// recordLateMessage adds the text in /pav/error to the recorded failure, and reports it.
+// recordLateMessage adds the text in /pav/error to the recorded failure, and reports it. It records the capacity that an expansion pod
+// told, too: copies of the volume must have room for that.
 func (r *Reconciler) recordLateMessage(ctx context.Context, o observation, _ decision) error {
-	late := o.lateFailure()
+	late, capacity := o.lateFailure(), o.lateCapacity()
 	err := r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
+		if capacity != nil {
+			setAttempted(status, *capacity)
+		}
+		if late == nil {
+			return
+		}
 		failure := failureOf(status, late.Workflow)
 		for i := range status.Conditions {
 			c := &status.Conditions[i]
@@ -96,7 +103,7 @@ func (r *Reconciler) recordLateMessage(ctx context.Context, o observation, _ dec
 		}
 		*failure = late
 	})
-	if err != nil {
+	if err != nil || late == nil {
 		return err
 	}
 	text := fmt.Sprintf("PavProvisioner %q: %s: %s", o.volume.Spec.Provisioner, phases[late.Workflow], late.Message)

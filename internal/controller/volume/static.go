@@ -30,7 +30,7 @@ import (
 var staticTable = table{
 	{Name: "it is not recorded what the static volume is", When: func(o observation) bool { return o.lacksStatic() && !o.deleting() }, Then: to(stepRecordStatic)},
 	{Name: "the UID of the pod of the static volume is not recorded", When: func(o observation) bool { return o.attempt().IsUnrecorded() }, Then: to(stepRecordPod)},
-	{Name: "the error text of a failed pod of the static volume is not recorded", When: func(o observation) bool { return o.lateFailure() != nil }, Then: to(stepRecordLateMessage)},
+	{Name: "what a failed pod of the static volume left is not recorded", When: observation.isReportedLate, Then: to(stepRecordLateMessage)},
 	{Name: "a pod that changes the static volume is recorded", When: observation.changing, Then: changePodTable.Decide},
 	{Name: "a pod reads the static volume whose record is not needed", When: func(o observation) bool { return o.isUnneeded() && len(o.readers) > 0 }, Then: to(stepDone)},
 	// A later claim must not be told what the storage was before.
