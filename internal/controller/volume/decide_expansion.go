@@ -98,10 +98,13 @@ func (o observation) target() resource.Quantity {
 }
 
 // wantsExpansionPod reports whether a recorded expansion pod that was not created is still to be: the volume is to have the recorded
-// capacity.
+// capacity, and nodes leave it alone if the definition wants that by now.
 func (o observation) wantsExpansionPod() bool {
 	e := o.expansion()
 	if e == nil || !o.canGrow() || o.provisioner == nil || o.provisioner.Spec.VolumeExpansion == nil {
+		return false
+	}
+	if o.growsOffline() && !e.Offline {
 		return false
 	}
 	return o.isUncertain() || e.Target.Cmp(*o.requested()) == 0

@@ -174,15 +174,19 @@ func TestDecide_OnExpansion(t *testing.T) {
 		"the PavVolume is deleted": {state: growable("2Gi").deleted(), want: stepWait, message: "still in use"},
 
 		// A pod is recorded.
-		"the claim does not show it yet":                    {state: growing().with(func(o *observation) { o.user.Status.AllocatedResourceStatuses = nil }), want: stepShowClaim},
-		"the pod is to be created":                          {state: growing(), want: stepRunPod},
-		"the pod waits for long":                            {state: growing().with(due(601)), want: stepRunPod, message: "for a slot"},
-		"the claim requests another size first":             {state: growing().with(requests("3Gi")), want: stepDropPod},
-		"the claim is deleted first":                        {state: growing().with(claimDeleted), want: stepDropPod},
-		"the volume is released first":                      {state: growing().with(releasedPV), want: stepDropPod},
-		"the definition loses its expansion first":          {state: growing().with(noExpansion), want: stepDropPod},
-		"the pod runs":                                      {state: growing().pod(5, runs), want: stepDone, after: 25 * time.Second},
-		"the pod cannot start":                              {state: growing().pod(5, pulls), want: stepWait, message: "no such image"},
+		"the claim does not show it yet":              {state: growing().with(func(o *observation) { o.user.Status.AllocatedResourceStatuses = nil }), want: stepShowClaim},
+		"the pod is to be created":                    {state: growing(), want: stepRunPod},
+		"the pod waits for long":                      {state: growing().with(due(601)), want: stepRunPod, message: "for a slot"},
+		"the claim requests another size first":       {state: growing().with(requests("3Gi")), want: stepDropPod},
+		"the claim is deleted first":                  {state: growing().with(claimDeleted), want: stepDropPod},
+		"the volume is released first":                {state: growing().with(releasedPV), want: stepDropPod},
+		"the definition loses its expansion first":    {state: growing().with(noExpansion), want: stepDropPod},
+		"the definition grows volumes offline by now": {state: growing().with(offline), want: stepDropPod},
+		"the same, and the pod cannot start":          {state: growing().pod(5, pulls).with(offline), want: stepStopPod},
+		"nodes leave it alone, and the pod is to be created": {
+			state: growing().with(offline).with(func(o *observation) { o.volume.Status.Expansion.Offline = true }), want: stepRunPod},
+		"the pod runs":         {state: growing().pod(5, runs), want: stepDone, after: 25 * time.Second},
+		"the pod cannot start": {state: growing().pod(5, pulls), want: stepWait, message: "no such image"},
 		"the pod cannot start, and the volume is released":  {state: growing().pod(5, pulls).with(releasedPV), want: stepStopPod},
 		"the pod cannot start, and the claim requests less": {state: growing().pod(5, pulls).with(requests("1Gi")), want: stepStopPod},
 		"it succeeded, is not reported, and the volume is released": {
