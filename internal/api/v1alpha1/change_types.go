@@ -1,6 +1,9 @@
 package v1alpha1
 
-import "k8s.io/apimachinery/pkg/api/resource"
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+)
 
 // VolumeExpansionRecord is an expansion that is in progress, or has failed.
 type VolumeExpansionRecord struct {
@@ -33,6 +36,11 @@ type ChangeAttempt struct {
 	// +optional
 	Uncertain bool `json:"uncertain,omitempty"`
 
+	// claimUID is the UID of the claim that asked for the current or last attempt. The attempt is not continued for another claim
+	// that has the volume by now; if it is absent, it is.
+	// +optional
+	ClaimUID types.UID `json:"claimUID,omitempty"`
+
 	// stagedOn are the nodes that had the volume staged when the current attempt began.
 	// +optional
 	// +listType=atomic
@@ -60,7 +68,7 @@ type VolumeModificationRecord struct {
 
 	// partial says that a pod of this modification has started and has not promised that it has changed nothing: the volume may
 	// have some of the attributes. Only a pod that succeeds makes sure which ones it has, also if the claim names those again that
-	// it had before.
+	// it had before. A record that says so is kept when the claim goes and the storage stays, and is not continued for another claim.
 	// +optional
 	Partial bool `json:"partial,omitempty"`
 
@@ -119,3 +127,9 @@ type VolumeModification struct {
 
 // IsOffline reports whether no node may have a volume staged while it is expanded.
 func (e *VolumeExpansion) IsOffline() bool { return e != nil && e.Online != nil && !*e.Online }
+
+// IsOf reports whether a claim with this UID counts as the one that asked for the attempt.
+func (a *ChangeAttempt) IsOf(claim types.UID) bool { return a.ClaimUID == "" || a.ClaimUID == claim }
+
+// HasEffects reports whether the volume may have some of the attributes.
+func (m *VolumeModificationRecord) HasEffects() bool { return m != nil && (m.Partial || m.Uncertain) }

@@ -53,8 +53,25 @@ func endChange(kind string) func(*Reconciler, context.Context, observation, deci
 		if err := r.confirm(ctx, o, d); err != nil {
 			return err
 		}
-		return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) { clearChange(status, kind) })
+		return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
+			kept := keptModification(status)
+			clearChange(status, kind)
+			if kind == pavv1.WorkflowModification && kept != nil && o.isOfFormer(&kept.ChangeAttempt) {
+				status.Modification = kept
+			}
+		})
 	}
+}
+
+// keptModification returns what is kept of a modification that is not continued: the volume may have some of its attributes, so that
+// the next claim that names a class gets all of them anew. It returns nil if it has none.
+func keptModification(status *pavv1.PavVolumeStatus) *pavv1.VolumeModificationRecord {
+	if !status.Modification.HasEffects() {
+		return nil
+	}
+	kept := status.Modification.DeepCopy()
+	kept.Failure = nil
+	return kept
 }
 
 // clearChange removes the record of a change that is over, and its pod.

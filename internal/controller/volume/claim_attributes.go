@@ -43,7 +43,7 @@ func attributesOf(o observation) attributes {
 		if obstacle.state == corev1.PersistentVolumeClaimModifyVolumeInfeasible {
 			is.failure = obstacle.message
 		}
-	} else if m := o.modification(); m != nil && m.Target.Class == target {
+	} else if m := o.modification(); m != nil && m.Target.Class == target && !o.isOfFormer(&m.ChangeAttempt) {
 		o.showModification(&is)
 	} else { // nothing has begun yet
 		is.target, is.state = target, corev1.PersistentVolumeClaimModifyVolumePending

@@ -77,6 +77,11 @@ func (o observation) wantsPod() bool {
 	return o.wantsExpansionPod()
 }
 
+// isOfFormer reports whether an attempt is one that a former claim of the volume asked for. It is not continued for the present one.
+func (o observation) isOfFormer(a *pavv1.ChangeAttempt) bool {
+	return o.user != nil && !a.IsOf(o.user.UID)
+}
+
 // changeBackoff returns how long the attempt after a failed one has to wait. If it has another target, it does not wait for what was
 // infeasible.
 func (o observation) changeBackoff(last *pavv1.ChangeAttempt, another bool) time.Duration {

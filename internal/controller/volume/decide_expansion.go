@@ -16,6 +16,8 @@ import (
 
 // expansionTable is for a volume in use without a recorded pod. While it decides on nothing, modificationTable decides.
 var expansionTable = table{
+	// What it may have reached is the attempted capacity.
+	{Name: "a former claim asked for the expansion", When: func(o observation) bool { return o.expansion() != nil && o.isOfFormer(&o.expansion().ChangeAttempt) }, Then: to(stepEndExpansion)},
 	{Name: "nodes need not leave the volume alone any more", When: func(o observation) bool { return o.holds() && !o.isUncertain() && !o.isToGrow() }, Then: to(stepEndExpansion)},
 	{Name: "no claim can let the volume grow", When: func(o observation) bool { return !o.canGrow() }, Then: to(stepDone)},
 	{Name: "the claim does not show that the PersistentVolume is to have more", When: func(o observation) bool { return o.pvTooSmall() && o.claimBehind() }, Then: to(stepShowClaim)},
@@ -81,12 +83,12 @@ func (o observation) saysThatItGrows() bool {
 }
 
 // isUncertain reports whether the last expansion pod may have done anything, so that the target must not change. A target that
-// the volume has by now, as in a record that was restored, says nothing.
+// the volume has by now, as in a record that was restored, says nothing, nor does that of a former claim.
 //
 // A call of ControllerExpandVolume whose outcome is not known is repeated with the same size (external-resizer, KEP-1790).
 func (o observation) isUncertain() bool {
 	e, has := o.expansion(), o.volume.Status.Capacity
-	return e != nil && e.Uncertain && (has == nil || e.Target.Cmp(*has) > 0)
+	return e != nil && e.Uncertain && !o.isOfFormer(&e.ChangeAttempt) && (has == nil || e.Target.Cmp(*has) > 0)
 }
 
 // target returns the capacity that the next expansion pod is to reach.
@@ -101,7 +103,7 @@ func (o observation) target() resource.Quantity {
 // capacity, and nodes leave it alone if the definition wants that by now.
 func (o observation) wantsExpansionPod() bool {
 	e := o.expansion()
-	if e == nil || !o.canGrow() || o.provisioner == nil || o.provisioner.Spec.VolumeExpansion == nil {
+	if e == nil || o.isOfFormer(&e.ChangeAttempt) || !o.canGrow() || o.provisioner == nil || o.provisioner.Spec.VolumeExpansion == nil {
 		return false
 	}
 	if o.growsOffline() && !e.Offline {

@@ -108,6 +108,16 @@ func toldLate(o *observation) {
 	shown(o)
 }
 
+// ofFormerClaim makes the recorded changes those that a former claim asked for.
+func ofFormerClaim(o *observation) {
+	if e := o.volume.Status.Expansion; e != nil {
+		e.ClaimUID = "u0"
+	}
+	if m := o.volume.Status.Modification; m != nil {
+		m.ClaimUID = "u0"
+	}
+}
+
 func attempted3Gi(o *observation) { o.volume.Status.AttemptedCapacity = ptrQuantity("3Gi") }
 
 func TestDecide_OnExpansion(t *testing.T) {
@@ -162,7 +172,11 @@ func TestDecide_OnExpansion(t *testing.T) {
 			state: failedToGrow("1Gi", pavv1.FailurePodRemoved, 1), want: stepExpand},
 		"the pod was removed by force, and the claim requests something else: the same again": {
 			state: failedToGrow("3Gi", pavv1.FailurePodRemoved, 0), want: stepDone, after: time.Second},
-		"another size follows after the same delay": {state: failedToGrow("3Gi", pavv1.FailurePodFailed, 0), want: stepDone, after: time.Second},
+		"a former claim had the pod that is lost: not for this one": {state: failedToGrow("1Gi", pavv1.FailurePodRemoved, 1).with(ofFormerClaim), want: stepEndExpansion},
+		"the same, and this one requests more, too":                 {state: failedToGrow("3Gi", pavv1.FailurePodRemoved, 1).with(ofFormerClaim), want: stepEndExpansion},
+		"the same, and then: what this one requests":                {state: failedToGrow("3Gi", pavv1.FailurePodRemoved, 1).with(ofFormerClaim).with(hasEnded).with(shown), want: stepExpand},
+		"nodes leave it alone for a former claim":                   {state: growable("2Gi").with(offline).with(held).with(ofFormerClaim), want: stepEndExpansion},
+		"another size follows after the same delay":                 {state: failedToGrow("3Gi", pavv1.FailurePodFailed, 0), want: stepDone, after: time.Second},
 		"the target of a restored record is below what the volume has": {
 			state: failedToGrow("1Gi", pavv1.FailurePodRemoved, 1).with(func(o *observation) { o.volume.Status.Expansion.Target = resource.MustParse("500Mi") }), want: stepEndExpansion},
 		"it was said that the volume cannot grow, and it need not any more": {state: growable("1Gi").with(func(o *observation) {
@@ -234,6 +248,9 @@ func TestTarget(t *testing.T) {
 		"after a failure":    {state: failedToGrow("3Gi", pavv1.FailurePodFailed, 1), want: "3Gi"},
 		"called infeasible":  {state: failedToGrow("1500Mi", pavv1.FailureInfeasible, 1), want: "1500Mi"},
 		"a pod that is lost": {state: failedToGrow("3Gi", pavv1.FailurePodRemoved, 1), want: "2Gi"},
+		"a pod of this claim is lost": {
+			state: failedToGrow("3Gi", pavv1.FailurePodRemoved, 1).with(func(o *observation) { o.volume.Status.Expansion.ClaimUID = "u1" }), want: "2Gi"},
+		"a pod of a former claim is lost": {state: failedToGrow("3Gi", pavv1.FailurePodRemoved, 1).with(ofFormerClaim), want: "3Gi"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := test.state.o.target(); got.Cmp(resource.MustParse(test.want)) != 0 {

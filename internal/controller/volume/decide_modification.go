@@ -85,18 +85,17 @@ func (o observation) attributesClassWanted() string {
 func (o observation) attributesClassHad() string { return o.attributes.Class }
 
 // wantsAttributes reports whether the volume is to get the attributes that its claim names, or to get them again, as a pod has failed
-// that may have changed some. A claim that names none leaves the attributes as they are; but what has begun is completed, unless that
-// is infeasible (external-resizer#513).
+// that may have changed some. A claim that names none leaves the attributes as they are; but what has begun for it is completed, unless
+// that is infeasible (external-resizer#513).
 func (o observation) wantsAttributes() bool {
 	if !o.canChange() {
 		return false
 	}
 	wanted, m := o.attributesClassWanted(), o.modification()
-	partial := m != nil && m.Partial
 	if wanted == "" {
-		return partial && (m.Failure == nil || m.Failure.Reason != pavv1.FailureInfeasible)
+		return m != nil && m.Partial && !o.isOfFormer(&m.ChangeAttempt) && (m.Failure == nil || m.Failure.Reason != pavv1.FailureInfeasible)
 	}
-	return partial || wanted != o.attributesClassHad()
+	return m.HasEffects() || wanted != o.attributesClassHad()
 }
 
 // pvLacksAttributes reports whether the PersistentVolume does not name the class whose attributes the volume has.
@@ -109,16 +108,19 @@ func (o observation) pvLacksAttributes() bool {
 	return has != "" && (named == nil || *named != has)
 }
 
-// saysThatItIsModified reports whether a modification is recorded, or a condition says why there is none.
+// saysThatItIsModified reports whether a modification is recorded, and is not one that is merely kept for the next attempt, or a
+// condition says why there is none.
 func (o observation) saysThatItIsModified() bool {
-	return o.modification() != nil || meta.FindStatusCondition(o.volume.Status.Conditions, pavv1.VolumeModified) != nil
+	m := o.modification()
+	isKept := m.HasEffects() && m.Failure == nil && o.isOfFormer(&m.ChangeAttempt)
+	return m != nil && !isKept || meta.FindStatusCondition(o.volume.Status.Conditions, pavv1.VolumeModified) != nil
 }
 
 // isModificationUncertain reports whether the last modification pod may have done anything, so that the target must not change
 // (external-resizer#514).
 func (o observation) isModificationUncertain() bool {
 	m := o.modification()
-	return m != nil && m.Uncertain && o.canChange()
+	return m != nil && m.Uncertain && o.canChange() && !o.isOfFormer(&m.ChangeAttempt)
 }
 
 // isToBeModified reports whether a modification pod is to run, now or later.
@@ -171,7 +173,7 @@ func (o observation) attributesObstacle() *obstacle {
 // next one would apply.
 func (o observation) wantsModificationPod() bool {
 	m := o.modification()
-	if m == nil || !o.isToBeModified() || o.attributesObstacle() != nil {
+	if m == nil || o.isOfFormer(&m.ChangeAttempt) || !o.isToBeModified() || o.attributesObstacle() != nil {
 		return false
 	}
 	_, target := o.targetAttributes()
@@ -182,7 +184,7 @@ func (o observation) wantsModificationPod() bool {
 // the last one.
 func modificationBackoff(o observation) time.Duration {
 	m := o.modification()
-	if m == nil || m.Failure == nil || m.ProvisionerGeneration != o.provisioner.Generation {
+	if m == nil || m.Failure == nil || o.isOfFormer(&m.ChangeAttempt) || m.ProvisionerGeneration != o.provisioner.Generation {
 		return 0
 	}
 	name, _ := o.targetAttributes()

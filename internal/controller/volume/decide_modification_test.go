@@ -97,6 +97,9 @@ func whole(o *observation) { o.volume.Status.Modification.Partial = false; shown
 
 func partial(o *observation) { o.volume.Status.Modification.Partial = true; shownAttributes(o) }
 
+// isKept leaves of a modification what is kept when it is not continued.
+func isKept(o *observation) { o.volume.Status.Modification = keptModification(&o.volume.Status) }
+
 func growsTo2Gi(o *observation) { requests("2Gi")(o) }
 
 func saysModified(reason, message string) func(*observation) {
@@ -155,6 +158,12 @@ func TestDecide_OnModification(t *testing.T) {
 		"a pod is lost: the same again":                                {state: failedToModify("silver", pavv1.FailurePodRemoved, 1), want: stepModify},
 		"a pod is lost, and the class is gone":                         {state: failedToModify("gold", pavv1.FailurePodRemoved, 1).with(noClass), want: stepModify},
 		"a pod is lost, and so is the definition":                      {state: failedToModify("gold", pavv1.FailurePodRemoved, 1).with(noModification).with(shownAttributes), want: stepWait, message: "no spec.volumeModification"},
+		"it failed for a former claim, and this one names none":        {state: failedToModify("gold", pavv1.FailurePodFailed, 1).with(ofFormerClaim).with(unnamed), want: stepEndModification},
+		"the same, as is recorded":                                     {state: failedToModify("gold", pavv1.FailurePodFailed, 1).with(ofFormerClaim).with(unnamed).with(isKept), want: stepDone},
+		"the same, and this one names what was before":                 {state: failedToModify("silver", pavv1.FailurePodFailed, 0).with(ofFormerClaim).with(isKept).with(shownAttributes), want: stepModify},
+		"it failed for a former claim, and this one names another":     {state: failedToModify("bronze", pavv1.FailurePodFailed, 0).with(ofFormerClaim).with(shownAttributes), want: stepModify},
+		"a pod for a former claim is lost, and this one names none":    {state: failedToModify("gold", pavv1.FailurePodRemoved, 1).with(ofFormerClaim).with(unnamed), want: stepEndModification},
+		"a pod for this claim is lost, and it names none":              {state: failedToModify("gold", pavv1.FailurePodRemoved, 1).with(unnamed), want: stepModify},
 		"it was said that it cannot be modified":                       {state: modifiable("silver").with(saysModified("NoClass", "m")), want: stepEndModification},
 		"a restored record of what the volume has":                     {state: failedToModify("gold", pavv1.FailurePodRemoved, 1).with(has("gold")), want: stepModify},
 
@@ -162,6 +171,7 @@ func TestDecide_OnModification(t *testing.T) {
 		"the claim does not show the pod yet":              {state: beingModified().with(func(o *observation) { o.user.Status.ModifyVolumeStatus = nil }), want: stepShowClaim},
 		"the pod is to be created":                         {state: beingModified(), want: stepRunPod},
 		"the claim names another class first":              {state: beingModified().with(wants("bronze")), want: stepDropPod},
+		"a former claim was to have it":                    {state: beingModified().with(ofFormerClaim), want: stepDropPod},
 		"the claim names none first":                       {state: beingModified().with(unnamed), want: stepDropPod},
 		"the claim is deleted first":                       {state: beingModified().with(claimDeleted), want: stepDropPod},
 		"the volume is released first":                     {state: beingModified().with(releasedPV), want: stepDropPod},
@@ -213,6 +223,8 @@ func TestAttributesOf(t *testing.T) {
 		"after that, none":                        {state: failedToModify("gold", pavv1.FailureInfeasible, 1).with(unnamed), want: attributes{current: "silver"}},
 		"a pod is lost, and another class named":  {state: failedToModify("bronze", pavv1.FailurePodRemoved, 1).with(unshown), want: attributes{current: "silver", target: "gold", state: progress, modifying: true, failure: "why"}},
 		"it has been modified":                    {state: modifiable("gold").with(has("gold")), want: attributes{current: "gold"}},
+		"it failed for a former claim":            {state: failedToModify("gold", pavv1.FailurePodFailed, 1).with(ofFormerClaim).with(unshown), want: attributes{current: "silver", target: "gold", state: pending}},
+		"the same, and this one names none":       {state: failedToModify("gold", pavv1.FailurePodFailed, 1).with(ofFormerClaim).with(unnamed).with(unshown), want: attributes{current: "silver"}},
 		"the claim is being deleted":              {state: modifiable("gold").with(claimDeleted).with(unshown), want: attributes{current: "silver"}},
 		"a volume without attributes, that shows": {state: modifiable("silver").with(withoutAttributes).with(unnamed), want: attributes{current: "silver"}},
 	} {
@@ -244,5 +256,22 @@ func TestTargetAttributes_OfAClassWhoseParametersAreNotRecorded(t *testing.T) {
 	}
 	if got := decideIn(back.with(noClass).o); got.Step == stepModify {
 		t.Errorf("without the class: %s by the rule %q", got.Step, got.Rule)
+	}
+}
+
+// What a pod for a former claim has not done is not done for the present one.
+func TestTargetAttributes_AfterAFormerClaim(t *testing.T) {
+	for name, test := range map[string]struct {
+		state *state
+		want  string
+	}{
+		"the present claim": {state: failedToModify("silver", pavv1.FailurePodRemoved, 1), want: "gold"},
+		"a former claim":    {state: failedToModify("silver", pavv1.FailurePodRemoved, 1).with(ofFormerClaim), want: "silver"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if class, target := test.state.o.targetAttributes(); class != test.want || target == nil || target.Class != test.want {
+				t.Errorf("got class %q with %v, want %q", class, target, test.want)
+			}
+		})
 	}
 }

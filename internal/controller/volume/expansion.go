@@ -61,7 +61,7 @@ func (r *Reconciler) hold(ctx context.Context, o observation, d decision) error 
 	}
 	return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 		if status.Expansion == nil {
-			status.Expansion = &pavv1.VolumeExpansionRecord{Target: o.target()}
+			status.Expansion = &pavv1.VolumeExpansionRecord{Target: o.target(), ChangeAttempt: pavv1.ChangeAttempt{ClaimUID: o.user.UID}}
 		}
 		status.Expansion.Offline = true
 	})
@@ -78,7 +78,7 @@ func setCapacity(e *pavv1.VolumeExpansionRecord, planned *podplan.Expansion) {
 // expanding records an attempt to reach a capacity.
 func expanding(o observation, target resource.Quantity) change {
 	return func(status *pavv1.PavVolumeStatus) {
-		next := &pavv1.VolumeExpansionRecord{Target: target, ChangeAttempt: pavv1.ChangeAttempt{Attempt: 1}}
+		next := &pavv1.VolumeExpansionRecord{Target: target, ChangeAttempt: pavv1.ChangeAttempt{Attempt: 1, ClaimUID: o.user.UID}}
 		if e := status.Expansion; e != nil {
 			next.Attempt += e.Attempt
 			next.Failure, next.Uncertain, next.Offline = e.Failure, e.Uncertain, e.Offline // until this attempt has ended

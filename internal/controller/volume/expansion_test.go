@@ -181,3 +181,19 @@ func TestRecordLateMessage_RecordsTheCapacity(t *testing.T) {
 		})
 	}
 }
+
+func TestExpanding_RecordsWhoAsked(t *testing.T) {
+	o := growable("2Gi").o
+	expanding(o, *o.requested())(&o.volume.Status)
+	if got := o.volume.Status.Expansion.ClaimUID; got != "u1" {
+		t.Errorf("an attempt is that of claim %q", got)
+	}
+	held := growable("2Gi").with(offline).with(shown).o
+	r := expander(t, &held)
+	if err := r.hold(t.Context(), held, decide(held)); err != nil {
+		t.Fatal(err)
+	}
+	if e := held.volume.Status.Expansion; e == nil || e.ClaimUID != "u1" || !e.Offline {
+		t.Errorf("the nodes leave the volume alone for %+v", e)
+	}
+}

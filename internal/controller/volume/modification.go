@@ -42,8 +42,10 @@ func (r *Reconciler) modify(ctx context.Context, o observation, d decision) erro
 func modifying(o observation, target pavv1.VolumeAttributes) change {
 	return func(status *pavv1.PavVolumeStatus) {
 		next := &pavv1.VolumeModificationRecord{Target: target, ProvisionerGeneration: o.provisioner.Generation}
-		next.Attempt = 1
-		if m := status.Modification; m != nil {
+		next.Attempt, next.ClaimUID = 1, o.user.UID
+		if m := status.Modification; m != nil && o.isOfFormer(&m.ChangeAttempt) {
+			next.Partial = m.HasEffects()
+		} else if m != nil {
 			next.Attempt += m.Attempt
 			next.Failure, next.Uncertain, next.Partial = m.Failure, m.Uncertain, m.Partial // until this attempt has ended
 		}

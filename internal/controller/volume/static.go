@@ -64,8 +64,8 @@ func (o observation) remembers() bool {
 		return false
 	}
 	status := &o.volume.Status
-	expansion, modification := status.Expansion, status.Modification
-	return status.LargestCapacity().Cmp(*status.Capacity) > 0 || expansion != nil && expansion.Uncertain || modification != nil && (modification.Partial || modification.Uncertain)
+	expansion := status.Expansion
+	return status.LargestCapacity().Cmp(*status.Capacity) > 0 || expansion != nil && expansion.Uncertain || status.Modification.HasEffects()
 }
 
 // isUnneeded reports whether the record of a static volume is to be deleted: its claim does not have the volume any more, its

@@ -17,7 +17,7 @@ func diagnoseAttributes(f *Facts) *Finding {
 		return nil
 	}
 	wanted := protocol.AttributesClass(f.Claim)
-	modifies := f.Volume != nil && f.Volume.Status.Modification != nil
+	modifies := f.Volume != nil && f.Volume.Status.Modification != nil && f.Volume.Status.Modification.IsOf(f.Claim.UID)
 	if !modifies && (wanted == "" || wanted == protocol.CurrentAttributesClass(f.Claim)) {
 		return nil
 	}

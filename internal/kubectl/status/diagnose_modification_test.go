@@ -63,6 +63,9 @@ func TestDiagnose_OnAttributes(t *testing.T) {
 		"it is infeasible":                {bound().with(wantsClass("gold")).with(modifies(pavv1.FailureInfeasible)), "Infeasible", Failing, "says that this is infeasible", "kubectl edit pvc -n apps data"},
 		"it failed, and another is named": {bound().with(wantsClass("bronze")).with(modifies(pavv1.FailurePodFailed)), "ModificationFailed", Failing, `VolumeAttributesClass "bronze", after those of "gold"`, ""},
 		"it failed, and none is named":    {bound().with(wantsClass("")).with(modifies(pavv1.FailurePodFailed)), "ModificationFailed", Failing, `no attributes any more, after those of "gold"`, ""},
+		"it failed for a former claim": {bound().with(wantsClass("")).with(modifies("")).with(func(f *Facts) {
+			f.Volume.Status.Modification.Partial, f.Volume.Status.Modification.ClaimUID = true, "former"
+		}), "Healthy", Healthy, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			found := Build(test.facts.f).Findings[0]
