@@ -100,7 +100,11 @@ func (r *Reconciler) markPhase(ctx context.Context, o observation, d decision, p
 	return r.patchStatus(ctx, o.volume, func(status *pavv1.PavVolumeStatus) {
 		status.Phase = phase
 		status.Handle, _ = o.identity() // a restored record may have lost it
+		kept := keptModification(status)
 		clearChanges(status)
+		if phase == pavv1.VolumeRetained {
+			status.Modification = kept
+		}
 		damaged := isBeingDeleted(o.volume)
 		clearDeletion(status)
 		status.DeletionBegun = damaged // until a claim has the volume again, it is no source

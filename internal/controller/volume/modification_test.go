@@ -87,6 +87,7 @@ func TestModification_OutlivesItsClaim(t *testing.T) {
 		act   func(*Reconciler, context.Context, observation, decision) error
 		want  bool
 	}{
+		"the volume is retained":            {state: failedToModify("gold", pavv1.FailurePodFailed, 1).with(retained), act: (*Reconciler).retain, want: true},
 		"the same, and nothing has changed": {state: failedToModify("gold", pavv1.FailureInfeasible, 1).with(retained), act: (*Reconciler).retain},
 		"a later claim names no class":      {state: failedToModify("gold", pavv1.FailurePodFailed, 1).with(unnamed).with(ofFormerClaim), act: endChange(pavv1.WorkflowModification), want: true},
 		"the claim names what was before":   {state: failedToModify("silver", pavv1.FailureInfeasible, 1), act: endChange(pavv1.WorkflowModification)},
