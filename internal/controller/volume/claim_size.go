@@ -53,6 +53,9 @@ func sizeOf(o observation) size {
 	case is.onNode:
 		// Kubelet asks its driver for what is allocated, and writes that as the capacity.
 		is.allocated = o.volume.Status.Capacity.String()
+		if o.isLesser(shown) {
+			is.allocated = shown.allocated
+		}
 		is.resize = o.resizeOnNode(shown, is.allocated)
 	case o.expansion() == nil && o.isInfeasibleOnNode() && nodeBackoff(o) > 0: // on a second node that has the volume, for example
 		is.allocated, is.resize = shown.allocated, shown.resize
@@ -92,6 +95,31 @@ func (o observation) allocatedHad(shown size) string {
 		return requested.String()
 	}
 	return allocated.String()
+}
+
+// lesserSize returns what a claim is to show instead of a size that the API server refuses, or the same size if there is nothing else.
+// That of Kubernetes 1.32 refuses to let a status say that more is allocated than a ResourceQuota has room for, as where a volume has
+// more than its claim requests; later ones only count it. Kubelet is then to ask its driver for what was allocated before, with which a
+// node makes available what there is. When it has, the claim shows that.
+func (o observation) lesserSize(shown, is size) size {
+	lesser := resource.MustParse(o.allocatedHad(shown))
+	if has := o.volume.Status.Capacity; !is.onNode || lesser.Cmp(*has) >= 0 {
+		return is
+	}
+	is.allocated = lesser.String()
+	if shown.capacity != "" && lesser.Cmp(resource.MustParse(shown.capacity)) <= 0 {
+		is.capacity, is.resize, is.onNode = o.volume.Status.Capacity.String(), "", false
+	}
+	return is
+}
+
+// isLesser reports whether a claim shows what lesserSize returned, which kubelet acts on.
+func (o observation) isLesser(shown size) bool {
+	if !shown.onNode || !strings.HasPrefix(string(shown.resize), "Node") || shown.allocated == "" || shown.capacity == "" {
+		return false
+	}
+	allocated := resource.MustParse(shown.allocated)
+	return allocated.Cmp(*o.requested()) >= 0 && allocated.Cmp(resource.MustParse(shown.capacity)) > 0 && allocated.Cmp(*o.volume.Status.Capacity) < 0
 }
 
 // sizeHad returns the capacity that a claim is to show, and whether nodes have to make more available: then kubelet writes the

@@ -43,6 +43,8 @@ func TestSizeOf(t *testing.T) {
 		"a node has grown it to more":                {state: onNodes().with(capacityIs("3Gi")).with(shown).with(claimShows("3Gi")).with(kubeletSays("")), want: size{capacity: "3Gi", allocated: "3Gi"}},
 		"requests less again":                        {state: onNodes().with(shown).with(requests("1500Mi")), want: size{capacity: "1Gi", allocated: "2Gi", resize: pending, onNode: true}},
 		"requests more, and nothing has begun":       {state: onNodes().with(requests("4Gi")), want: size{capacity: "1Gi", allocated: "2Gi", resize: pending, onNode: true}},
+		"only less could be allocated":               {state: onNodes().with(shown).with(capacityIs("3Gi")), want: size{capacity: "1Gi", allocated: "2Gi", resize: pending, onNode: true}},
+		"a node has grown what could be allocated":   {state: onNodes().with(shown).with(capacityIs("3Gi")).with(kubeletSays("")).with(claimShows("2Gi")), want: size{capacity: "2Gi", allocated: "3Gi", resize: pending, onNode: true}},
 		"a second node says it is infeasible":        {state: onNodes().with(shown).with(claimShows("2Gi")).with(kubeletSays(nodeInfeasible)).with(nodeErrorAt(1)), want: size{capacity: "2Gi", allocated: "2Gi", resize: nodeInfeasible}},
 		"a second node said so long ago":             {state: onNodes().with(shown).with(claimShows("2Gi")).with(kubeletSays(nodeInfeasible)).with(nodeErrorAt(600)), want: size{capacity: "2Gi", allocated: "2Gi"}},
 		"nodes were asked again since":               {state: onNodes().with(kubeletSays(nodeInfeasible)).with(nodeErrorAt(3600)).with(askedAt(60)), want: size{capacity: "1Gi", allocated: "2Gi", resize: nodeInfeasible, onNode: true}},

@@ -76,7 +76,7 @@ type Reconciler struct {
 	repeats      observability.Repeats
 	left         observability.Repeats // of events about storage that may be left, apart from all others
 	orphans      observability.Repeats // of events about PersistentVolumes without PavVolumes, by UID
-	// rejections delays the next write of a PersistentVolume that the API server rejected.
+	// rejections delays the next write of a PersistentVolume, or of a claim's status, that the API server rejected.
 	rejections workqueue.TypedRateLimiter[string]
 
 	// dropsSizes says that the API server has dropped what was written of an expansion to a claim's status: Kubernetes has

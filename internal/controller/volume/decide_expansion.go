@@ -77,9 +77,11 @@ func (o observation) pvTooSmall() bool {
 	return o.volume.Status.Capacity.Cmp(has) > 0
 }
 
-// saysThatItGrows reports whether an expansion is recorded, or a condition says why there is none.
+// saysThatItGrows reports whether an expansion is recorded, or a condition says why there is none. One about the claim stays until that
+// has been written.
 func (o observation) saysThatItGrows() bool {
-	return o.expansion() != nil || meta.FindStatusCondition(o.volume.Status.Conditions, pavv1.VolumeExpanded) != nil
+	c := meta.FindStatusCondition(o.volume.Status.Conditions, pavv1.VolumeExpanded)
+	return o.expansion() != nil || c != nil && (c.Reason != reasonUnshown || !o.claimBehind())
 }
 
 // isUncertain reports whether the last expansion pod may have done anything, so that the target must not change. A target that

@@ -118,6 +118,10 @@ func ofFormerClaim(o *observation) {
 	}
 }
 
+func saysUnshown(o *observation) {
+	setCondition(o.volume, &o.volume.Status, pavv1.VolumeExpanded, reasonUnshown, "m")
+}
+
 func attempted3Gi(o *observation) { o.volume.Status.AttemptedCapacity = ptrQuantity("3Gi") }
 
 func TestDecide_OnExpansion(t *testing.T) {
@@ -182,6 +186,10 @@ func TestDecide_OnExpansion(t *testing.T) {
 		"it was said that the volume cannot grow, and it need not any more": {state: growable("1Gi").with(func(o *observation) {
 			setCondition(o.volume, &o.volume.Status, pavv1.VolumeExpanded, "Unsupported", "m")
 		}), want: stepEndExpansion},
+		"the claim cannot show what it has: that is still said": {
+			state: onNodes().with(saysUnshown), want: stepShowClaim},
+		"the claim could not show what it has, and does by now": {
+			state: onNodes().with(shown).with(saysUnshown), want: stepEndExpansion},
 		"the claim of a volume that has grown requests more": {state: growable("2Gi").with(func(o *observation) {
 			o.user.Status.AllocatedResources = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
 		}), want: stepExpand},

@@ -5,11 +5,13 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/rule"
 	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/protocol"
 	"github.com/albertofaria/pav/internal/reconcile"
@@ -87,13 +89,18 @@ func (r *Reconciler) showClaim(ctx context.Context, o observation, _ decision) e
 			return err
 		}
 	}
-	changed := claim.DeepCopy()
-	after.show(&changed.Status, metav1.NewTime(r.Now()))
-	patch := client.MergeFromWithOptions(claim, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Status().Patch(ctx, changed, patch); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("updating the status of claim %s: %w", observability.Name(claim.Namespace, claim.Name), err)
+	got, err := r.writeView(ctx, claim, after)
+	if isRefused(err) && after.size != o.lesserSize(before.size, after.size) {
+		after.size = o.lesserSize(before.size, after.size)
+		got, err = r.writeView(ctx, claim, after)
 	}
-	got := viewShown(changed)
+	if isRefused(err) {
+		return r.reportUnshown(ctx, o, err)
+	}
+	if err != nil {
+		return err
+	}
+	r.rejections.Forget(o.volume.Name)
 	r.announceSize(o, before.size, after.size)
 	r.announceAttributes(o, before.attributes, got.attributes)
 	// Nothing of PaV depends on what the API server drops.
@@ -106,6 +113,37 @@ func (r *Reconciler) showClaim(ctx context.Context, o observation, _ decision) e
 		return reconcile.ErrStale
 	}
 	return nil
+}
+
+// writeView writes what a claim, as the API server has it, is to show of its volume. It returns what it shows now.
+func (r *Reconciler) writeView(ctx context.Context, claim *corev1.PersistentVolumeClaim, is view) (view, error) {
+	changed := claim.DeepCopy()
+	is.show(&changed.Status, metav1.NewTime(r.Now()))
+	patch := client.MergeFromWithOptions(claim, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Status().Patch(ctx, changed, patch); client.IgnoreNotFound(err) != nil {
+		return view{}, fmt.Errorf("updating the status of claim %s: %w", observability.Name(claim.Namespace, claim.Name), err)
+	}
+	return viewShown(changed), nil
+}
+
+// isRefused reports whether the API server has refused a write for what it says.
+func isRefused(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) }
+
+// reasonUnshown is the reason of the condition of a volume whose claim cannot show what the volume has.
+const reasonUnshown = "ClaimStatusRefused"
+
+// reportUnshown reports that the API server refuses what a claim is to show. It is tried again with backoff, as PaV does not watch
+// ResourceQuotas.
+func (r *Reconciler) reportUnshown(ctx context.Context, o observation, refusal error) error {
+	d := rule.Waiting(pavv1.VolumeExpanded, reasonUnshown, fmt.Sprintf("the volume has %s, which its claim cannot show: %s; the volume does not change before that: if a ResourceQuota is used up, raise it, or delete claims",
+		o.volume.Status.Capacity, refusal), true)
+	if err := r.patchCondition(ctx, o.volume, d); err != nil {
+		return err
+	}
+	if due, _ := r.repeats.Due(o.volume.Name, d.Message, r.Now()); due {
+		r.announce(o, d)
+	}
+	return &reconcile.Later{After: r.rejections.When(o.volume.Name)}
 }
 
 // announceSize records an event about the size that the claim shows now.
