@@ -73,7 +73,8 @@ func (s *Stager) wantsExpansion(ctx context.Context, driver string) (bool, error
 	return provisioner.Spec.VolumeExpansion != nil && provisioner.Spec.VolumeExpansion.NodePodTemplate != nil, nil
 }
 
-// expandable returns the subject or, if its stage only reserves the volume for the node, those of its client pods.
+// expandable returns the subject or, if its stage only reserves the volume for the node, those of its client pods that are not
+// being unstaged.
 func (s *Stager) expandable(ctx context.Context, of Subject) ([]Subject, error) {
 	stage, err := s.stageOf(ctx, of)
 	if err != nil {
@@ -92,7 +93,8 @@ func (s *Stager) expandable(ctx context.Context, of Subject) ([]Subject, error) 
 		if stage, err = s.stageOf(ctx, client); err != nil {
 			return nil, err
 		}
-		if stage != nil && !holdsNothing(stage) { // One that is made later is made of the volume as it is then.
+		// One that is made later is made of the volume as it is then; of one that is being unstaged, nobody needs the capacity.
+		if stage != nil && !holdsNothing(stage) && stage.Status.Phase != pavv1.StageUnstaging {
 			clients = append(clients, client)
 		}
 	}
