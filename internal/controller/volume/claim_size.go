@@ -159,8 +159,11 @@ func (o observation) resizeOnNode(shown size, allocated string) corev1.ClaimReso
 }
 
 // isInfeasibleOnNode reports whether kubelet has said that the expansion is infeasible on a node.
-func (o observation) isInfeasibleOnNode() bool {
-	return o.user.Status.AllocatedResourceStatuses[corev1.ResourceStorage] == corev1.PersistentVolumeClaimNodeResizeInfeasible
+func (o observation) isInfeasibleOnNode() bool { return showsInfeasibleOnNode(o.user) }
+
+// showsInfeasibleOnNode reports whether a claim says that.
+func showsInfeasibleOnNode(claim *corev1.PersistentVolumeClaim) bool {
+	return claim.Status.AllocatedResourceStatuses[corev1.ResourceStorage] == corev1.PersistentVolumeClaimNodeResizeInfeasible
 }
 
 // nodeBackoff returns how long the nodes are not asked again after one has said that the expansion is infeasible: the definition may

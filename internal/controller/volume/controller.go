@@ -244,13 +244,14 @@ func (r *Reconciler) unsettled(ctx context.Context, object client.Object) []ctrl
 		ctrl.LoggerFrom(ctx).Error(err, "cannot look volumes up", observability.Provisioner, object.GetName())
 		return nil
 	}
+	refused := r.infeasibleOnNodes(ctx)
 	var requests []ctrl.Request
 	for i := range volumes.Items {
 		status := &volumes.Items[i].Status
 		// The record of a static volume goes with its provisioner.
 		settled := !volumes.Items[i].Spec.Static && (status.Phase == pavv1.VolumeReady || status.Phase == pavv1.VolumeRetained) && meta.FindStatusCondition(status.Conditions, pavv1.VolumeExpanded) == nil &&
 			meta.FindStatusCondition(status.Conditions, pavv1.VolumeModified) == nil && meta.FindStatusCondition(status.Conditions, pavv1.VolumeDeleted) == nil
-		if !settled {
+		if !settled || refused[volumes.Items[i].Name] {
 			requests = append(requests, named(volumes.Items[i].Name)...)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -41,6 +42,23 @@ func (o *observation) gatherUser(ctx context.Context, reader client.Reader, clai
 	var err error
 	o.attributesClass, err = reconcile.AttributesClass(ctx, reader, o.attributesClassWanted())
 	return err
+}
+
+// infeasibleOnNodes returns the names of the volumes whose expansion kubelet has called infeasible on a node: nodes are asked again when
+// the definition has changed.
+func (r *Reconciler) infeasibleOnNodes(ctx context.Context) map[string]bool {
+	claims := &corev1.PersistentVolumeClaimList{}
+	if err := r.Client.List(ctx, claims, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "cannot look claims up")
+		return nil
+	}
+	volumes := map[string]bool{}
+	for i := range claims.Items {
+		if claim := &claims.Items[i]; claim.Spec.VolumeName != "" && showsInfeasibleOnNode(claim) {
+			volumes[claim.Spec.VolumeName] = true
+		}
+	}
+	return volumes
 }
 
 // view is what the status of a claim says of its volume.
