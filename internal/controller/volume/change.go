@@ -153,6 +153,9 @@ func (r *Reconciler) failChange(ctx context.Context, o observation, failure *pav
 		if failure.Reason == pavv1.FailureInfeasible {
 			text += ", or when the claim or the definition changes"
 		}
+		if kind == pavv1.WorkflowExpansion && status.Expansion.Offline {
+			text += "; " + untilGrown
+		}
 		setCondition(o.volume, status, condition, reasons.hasFailed, text)
 	}); err != nil {
 		return err

@@ -27,10 +27,10 @@ var expansionTable = table{
 	{Name: "the nodes do not try again yet", When: func(o observation) bool { return !o.tooSmall() && !o.isUncertain() && o.isInfeasibleOnNode() }, Then: again(nodeBackoff)},
 	{Name: "the volume is as large as its claim requests", When: func(o observation) bool { return !o.tooSmall() && !o.isUncertain() }, Then: to(stepDone)},
 	{Name: "there is no provisioner to expand with", When: func(o observation) bool { return o.provisioner == nil }, Then: func(o observation) decision {
-		return waitingToGrow("NoProvisioner", fmt.Sprintf("PavProvisioner %q does not exist, and only it defines how to expand the volume: create it again", o.volume.Spec.Provisioner))
+		return waitingToGrow(o, "NoProvisioner", fmt.Sprintf("PavProvisioner %q does not exist, and only it defines how to expand the volume: create it again", o.volume.Spec.Provisioner))
 	}},
 	{Name: "the volumes of the provisioner cannot grow", When: func(o observation) bool { return o.provisioner.Spec.VolumeExpansion == nil }, Then: func(o observation) decision {
-		return waitingToGrow("Unsupported", fmt.Sprintf("PavProvisioner %q has no spec.volumeExpansion, so that its volumes cannot grow: the volume has %s, and its claim requests %s",
+		return waitingToGrow(o, "Unsupported", fmt.Sprintf("PavProvisioner %q has no spec.volumeExpansion, so that its volumes cannot grow: the volume has %s, and its claim requests %s",
 			o.volume.Spec.Provisioner, o.volume.Status.Capacity, o.requested()))
 	}},
 	{Name: "the next expansion pod is not due", When: func(o observation) bool { return expansionBackoff(o) > 0 }, Then: again(expansionBackoff)},
@@ -125,6 +125,12 @@ func expansionBackoff(o observation) time.Duration {
 	return o.changeBackoff(&e.ChangeAttempt, target.Cmp(e.Target) != 0)
 }
 
-func waitingToGrow(reason, message string) decision {
+// untilGrown is said of a volume that no pod can use, as the next attempt to expand it has to come first.
+const untilGrown = "no node stages the volume until it has grown, as it is not known what the last expansion pod has done to it"
+
+func waitingToGrow(o observation, reason, message string) decision {
+	if o.holds() {
+		message += fmt.Sprintf("; %s: give PavProvisioner %q a spec.volumeExpansion that completes this", untilGrown, o.volume.Spec.Provisioner)
+	}
 	return rule.Waiting(pavv1.VolumeExpanded, reason, message, true)
 }

@@ -118,6 +118,9 @@ func ofFormerClaim(o *observation) {
 	}
 }
 
+// lostPod records that it is not known what the last expansion pod has done.
+func lostPod(o *observation) { o.volume.Status.Expansion.Uncertain = true }
+
 func saysUnshown(o *observation) {
 	setCondition(o.volume, &o.volume.Status, pavv1.VolumeExpanded, reasonUnshown, "m")
 }
@@ -155,7 +158,11 @@ func TestDecide_OnExpansion(t *testing.T) {
 		"nodes leave it alone, and the request is taken back":     {state: growable("1Gi").with(offline).with(held), want: stepEndExpansion},
 		"nodes leave it alone, and the claim is being deleted":    {state: growable("2Gi").with(offline).with(held).with(claimDeleted), want: stepEndExpansion},
 		"nodes leave it alone, and volumes do not grow any more":  {state: growable("2Gi").with(offline).with(held).with(noExpansion), want: stepEndExpansion},
-		"nodes leave it alone, and what a pod did is not known":   {state: growable("1Gi").with(offline).with(held).with(func(o *observation) { o.volume.Status.Expansion.Uncertain = true }), want: stepExpand},
+		"nodes leave it alone, and what a pod did is not known":   {state: growable("1Gi").with(offline).with(held).with(lostPod), want: stepExpand},
+		"the same, and volumes do not grow any more": {
+			state: growable("2Gi").with(offline).with(held).with(lostPod).with(noExpansion).with(shown), want: stepWait, message: "no node stages the volume until it has grown"},
+		"the same, and the provisioner is gone": {
+			state: growable("2Gi").with(offline).with(held).with(lostPod).with(withoutProvisioner).with(shown), want: stepWait, message: "no node stages the volume until it has grown"},
 		"then a node":                       {state: onNodes(), want: stepShowClaim},
 		"a node is to make it available":    {state: onNodes().with(shown), want: stepDone},
 		"a node says that it is infeasible": {state: onNodes().with(kubeletSays(corev1.PersistentVolumeClaimNodeResizeInfeasible)).with(nodeErrorAt(60)), want: stepDone, after: 9 * time.Minute},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
@@ -89,20 +90,20 @@ func TestMarkReady_KeepsWhatTheVolumeHasGrownTo(t *testing.T) {
 }
 
 func TestFailExpansion_RecordsWhatIsNotKnown(t *testing.T) {
-	unknown := func(o *observation) { o.volume.Status.Expansion.Uncertain = true }
 	podless := &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowExpansion, Reason: pavv1.FailureQuotaExceeded}
 	for name, test := range map[string]struct {
 		state   *state
 		failure *pavv1.WorkflowFailure
 		want    bool
 	}{
-		"the pod failed by itself":                              {state: growing().with(unknown).pod(9, ended(corev1.PodFailed, 1), reported), want: false},
+		"the pod failed by itself":                              {state: growing().with(lostPod).pod(9, ended(corev1.PodFailed, 1), reported), want: false},
 		"the pod is gone":                                       {state: growing().with(vanishedPod), want: true},
 		"the pod was deleted":                                   {state: growing().pod(9, ended(corev1.PodFailed, 1), reported, deletedAgo(2)), want: true},
 		"the pod was evicted":                                   {state: growing().pod(9, ended(corev1.PodFailed, 1), reported, func(p *corev1.Pod) { p.Status.Reason = "Evicted" }), want: true},
 		"no other pod could be created":                         {state: growing(), failure: podless, want: false},
-		"no other pod could be created, and one is gone":        {state: growing().with(unknown), failure: podless, want: true},
+		"no other pod could be created, and one is gone":        {state: growing().with(lostPod), failure: podless, want: true},
 		"the pod wrote a capacity that is too small, and ended": {state: growing().pod(9, ended(corev1.PodSucceeded, 1), reported), failure: &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowExpansion, PodName: "pod", Reason: pavv1.FailureOutputInvalid}, want: false},
+		"the pod was evicted before it started":                 {state: growing().pod(9, func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Evicted" }), want: false},
 		"someone has removed the record":                        {state: growing().with(vanishedPod).with(func(o *observation) { o.volume.Status.Expansion = nil }), want: false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -195,5 +196,29 @@ func TestExpanding_RecordsWhoAsked(t *testing.T) {
 	}
 	if e := held.volume.Status.Expansion; e == nil || e.ClaimUID != "u1" || !e.Offline {
 		t.Errorf("the nodes leave the volume alone for %+v", e)
+	}
+}
+
+// A volume that no pod can use until an expansion is completed says so.
+func TestFailExpansion_SaysThatNodesLeaveTheVolumeAlone(t *testing.T) {
+	for name, test := range map[string]struct {
+		state *state
+		want  bool
+	}{
+		"a pod was lost, and the next one cannot be made": {state: growable("2Gi").with(offline).with(held).with(lostPod), want: true},
+		"no pod was lost": {state: growable("2Gi").with(offline).with(held)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := test.state.o
+			r := expander(t, &o)
+			failure := &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowExpansion, Reason: pavv1.FailureRefused, Message: "spec.volumeExpansion.podTemplate: no image"}
+			if err := r.failChange(t.Context(), o, failure, nothing); err != nil {
+				t.Fatal(err)
+			}
+			c := meta.FindStatusCondition(o.volume.Status.Conditions, pavv1.VolumeExpanded)
+			if c == nil || strings.Contains(c.Message, untilGrown) != test.want || o.volume.Status.Expansion.Offline != test.want {
+				t.Errorf("the condition is %+v", c)
+			}
+		})
 	}
 }
