@@ -123,3 +123,8 @@ func Uses(pod *corev1.Pod, claim string) bool {
 func IsRegistered(node *storagev1.CSINode, driver string) bool {
 	return slices.ContainsFunc(node.Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == driver })
 }
+
+// IsInfeasibleOnNode reports whether kubelet has said that the expansion of a claim's volume is infeasible on a node.
+func IsInfeasibleOnNode(claim *corev1.PersistentVolumeClaim) bool {
+	return claim.Status.AllocatedResourceStatuses[corev1.ResourceStorage] == corev1.PersistentVolumeClaimNodeResizeInfeasible
+}

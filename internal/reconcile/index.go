@@ -35,6 +35,9 @@ const (
 	// ClaimsByVolume finds claims by the bucket of spec.volumeName.
 	ClaimsByVolume = "claim.volume"
 
+	// ClaimsInfeasible finds the claims for which protocol.IsInfeasibleOnNode holds, by "true".
+	ClaimsInfeasible = "claim.infeasible"
+
 	// HeldPVsByDriver finds PersistentVolumes that PaV's finalizer keeps from being deleted, by spec.csi.driver.
 	HeldPVsByDriver = "pv.held"
 
@@ -165,6 +168,12 @@ var indexes = []index{
 		return keys
 	}),
 	inBucket(&corev1.PersistentVolumeClaim{}, ClaimsByVolume, func(c *corev1.PersistentVolumeClaim) string { return c.Spec.VolumeName }),
+	of(&corev1.PersistentVolumeClaim{}, ClaimsInfeasible, func(c *corev1.PersistentVolumeClaim) string {
+		if !protocol.IsInfeasibleOnNode(c) {
+			return ""
+		}
+		return strconv.FormatBool(true)
+	}),
 	of(&corev1.PersistentVolume{}, HeldPVsByDriver, func(pv *corev1.PersistentVolume) string {
 		if pv.Spec.CSI == nil || !IsHeld(pv) {
 			return ""

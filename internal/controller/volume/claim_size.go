@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/protocol"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -159,12 +160,7 @@ func (o observation) resizeOnNode(shown size, allocated string) corev1.ClaimReso
 }
 
 // isInfeasibleOnNode reports whether kubelet has said that the expansion is infeasible on a node.
-func (o observation) isInfeasibleOnNode() bool { return showsInfeasibleOnNode(o.user) }
-
-// showsInfeasibleOnNode reports whether a claim says that.
-func showsInfeasibleOnNode(claim *corev1.PersistentVolumeClaim) bool {
-	return claim.Status.AllocatedResourceStatuses[corev1.ResourceStorage] == corev1.PersistentVolumeClaimNodeResizeInfeasible
-}
+func (o observation) isInfeasibleOnNode() bool { return protocol.IsInfeasibleOnNode(o.user) }
 
 // nodeBackoff returns how long the nodes are not asked again after one has said that the expansion is infeasible: the definition may
 // have been changed since.

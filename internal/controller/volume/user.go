@@ -48,15 +48,13 @@ func (o *observation) gatherUser(ctx context.Context, reader client.Reader, clai
 // the definition has changed.
 func (r *Reconciler) infeasibleOnNodes(ctx context.Context) map[string]bool {
 	claims := &corev1.PersistentVolumeClaimList{}
-	if err := r.Client.List(ctx, claims, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, claims, client.MatchingFields{reconcile.ClaimsInfeasible: "true"}, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "cannot look claims up")
 		return nil
 	}
 	volumes := map[string]bool{}
 	for i := range claims.Items {
-		if claim := &claims.Items[i]; claim.Spec.VolumeName != "" && showsInfeasibleOnNode(claim) {
-			volumes[claim.Spec.VolumeName] = true
-		}
+		volumes[claims.Items[i].Spec.VolumeName] = true
 	}
 	return volumes
 }
