@@ -14,7 +14,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/attempt"
 	"github.com/albertofaria/pav/internal/controller/reading"
 	"github.com/albertofaria/pav/internal/controller/rule"
 	"github.com/albertofaria/pav/internal/observability"
@@ -123,7 +122,10 @@ func (r *Reconciler) takeOver(ctx context.Context, o observation, d rule.Decisio
 		if earlier != nil && o.volume == nil && o.pv == nil {
 			status.AccessibleTopology, status.Size = earlier.Status.AccessibleTopology, earlier.Status.Size
 		}
-		setReady(o.record, status)
+		if setReady(o.record, status); o.isTakenOverCut() {
+			status.Phase = pavv1.SnapshotCut
+			setCondition(o.record, status, pavv1.SnapshotCreated, "Processing", "the snapshot is cut, and a pod is to process it once more")
+		}
 		if shown := o.content.Status; shown != nil {
 			if shown.RestoreSize != nil {
 				status.Size = resource.NewQuantity(*shown.RestoreSize, resource.BinarySI)
@@ -141,7 +143,7 @@ func (r *Reconciler) takeOver(ctx context.Context, o observation, d rule.Decisio
 // recordCut records the handle and size of a snapshot that is cut. If they are invalid, the creation is reverted; if another object has
 // the handle, it is not, as that would delete the other snapshot.
 func (r *Reconciler) recordCut(ctx context.Context, o observation, _ rule.Decision) error {
-	pod, cut := o.pod(), o.progress() == attempt.Ready
+	pod := o.pod()
 	result, err := workflow.ResultOf(pod)
 	if err != nil {
 		return r.failCreation(ctx, o, outputInvalid(pod, err), nothing, true)
@@ -171,7 +173,7 @@ func (r *Reconciler) recordCut(ctx context.Context, o observation, _ rule.Decisi
 		status.Handle, status.Size, status.SyncRequestTime = outcome.Handle, size, nil
 		// What was written before this time is in the snapshot.
 		status.CreationTime = new(metav1.NewMicroTime(workflow.StartOf(pod)))
-		if cut {
+		if o.isUnprocessed() {
 			status.Phase = pavv1.SnapshotCut
 			setCondition(o.record, status, pavv1.SnapshotCreated, "Processing", fmt.Sprintf("the snapshot is cut, and pod %s/%s processes it", pod.Namespace, pod.Name))
 			return

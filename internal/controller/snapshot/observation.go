@@ -96,6 +96,22 @@ func (o observation) existing() string {
 // exists reports whether a snapshot that is not recorded exists.
 func (o observation) exists() bool { return o.existing() != "" }
 
+// isTakenOverCut reports whether a snapshot whose record was lost is cut, and was not processed to the end. An administrator's is complete.
+func (o observation) isTakenOverCut() bool {
+	if o.record.Spec.SnapshotHandle != "" || o.content == nil || o.content.Status == nil {
+		return false
+	}
+	ready := o.content.Status.ReadyToUse
+	return ready != nil && !*ready
+}
+
+// isUnprocessed reports whether the recorded pod has created /pav/ready and has not succeeded: it goes on, or has failed after it had cut
+// the snapshot, which an agent that was away may see only then.
+func (o observation) isUnprocessed() bool {
+	pod := o.pod()
+	return workflow.IsReady(pod) && workflow.Judge(pod) != workflow.Succeeded
+}
+
 // unwanted reports whether nobody wants the snapshot any more: VolumeSnapshotContent and VolumeSnapshot are both being deleted or gone.
 // The annotation by which the snapshot-controller says so may never come (external-snapshotter#1446), and is not needed.
 func (o observation) unwanted() bool {
