@@ -1,10 +1,12 @@
 package integration
 
 import (
+	"strings"
 	"testing"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -105,6 +107,50 @@ func TestSnapshot_Retained(t *testing.T) {
 	mustDelete(t, c, s.record)
 	end(t, c, s.deletion(t, 2, s.record.Name), workflow.Result{}, 0)
 	gone(t, c, s.record)
+	noPodIsLeft(t, c)
+}
+
+// A snapshot whose deletion waits for another object with its handle is retained if the policy of either says so.
+func TestSnapshot_RetainedWhileItsDeletionWaits(t *testing.T) {
+	c := start(t)
+	a := run(t, c)
+	_, pv, _ := snappedVolume(t, c, "snapped-twice")
+	s := requestSnapshot(t, c, pv, "snapped-twice", "monday")
+	end(t, c, s.creation(t, 1, "none"), workflow.Result{}, 0)
+	s.wantSays(t, s.record.Name+", 1073741824, ready.")
+	other := mustCreate(t, c, &snapshotv1.VolumeSnapshotContent{
+		ObjectMeta: metav1.ObjectMeta{Name: "snapped-once-more", Finalizers: []string{boundFinalizer}},
+		Spec: snapshotv1.VolumeSnapshotContentSpec{
+			DeletionPolicy: snapshotv1.VolumeSnapshotContentDelete, Driver: "snapped-twice", VolumeSnapshotRef: corev1.ObjectReference{Namespace: "default", Name: "tuesday"},
+			Source: snapshotv1.VolumeSnapshotContentSource{SnapshotHandle: &s.record.Name},
+		},
+	})
+	others := &pavv1.PavSnapshot{ObjectMeta: metav1.ObjectMeta{Name: "snapshotcontent-" + string(other.UID)}}
+	exists(t, c, others, "is ready", func(r *pavv1.PavSnapshot) bool { return r.Status.Phase == pavv1.SnapshotReady })
+	waits := func(what string) {
+		t.Helper()
+		exists(t, c, s.record, "waits for "+what, func(r *pavv1.PavSnapshot) bool {
+			waits := meta.FindStatusCondition(r.Status.Conditions, pavv1.SnapshotDeleted)
+			return waits != nil && waits.Reason == "StillInUse" && strings.HasPrefix(waits.Message, what)
+		})
+	}
+	s.delete(t)
+	waits(`PavSnapshot "` + others.Name + `" has the same snapshot`)
+
+	mustPatch(t, c, other, retainsSnapshot)
+	mustDelete(t, c, other)
+	gone(t, c, other)
+	exists(t, c, others, "is retained", func(r *pavv1.PavSnapshot) bool { return r.Status.Phase == pavv1.SnapshotRetained && r.Status.RetainedTime != nil })
+	waits(`PavSnapshot "` + others.Name + `" has the same snapshot`)
+	mustPatch(t, c, s.content, retainsSnapshot)
+	gone(t, c, s.content)
+	mustPatch(t, c, s.object, func(o *snapshotv1.VolumeSnapshot) { o.Finalizers = nil })
+	exists(t, c, s.record, "is retained", func(r *pavv1.PavSnapshot) bool { return r.Status.Phase == pavv1.SnapshotRetained && len(r.Finalizers) == 0 })
+	if n := podsMade(a); n != 1 {
+		t.Errorf("%d pods were made", n)
+	}
+	mustDelete(t, c, s.record)
+	mustDelete(t, c, others)
 	noPodIsLeft(t, c)
 }
 

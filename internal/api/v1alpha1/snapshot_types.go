@@ -321,6 +321,10 @@ type PavSnapshotStatus struct {
 	// +optional
 	CreationTime *metav1.MicroTime `json:"creationTime,omitempty"`
 
+	// retainedTime is when the storage came to belong to the administrator; absent unless the phase is Retained.
+	// +optional
+	RetainedTime *metav1.Time `json:"retainedTime,omitempty"`
+
 	// accessibleTopology are the labels of the nodes from which the storage can be reached, any of them; empty for all nodes.
 	// They are those of the volume.
 	// +optional

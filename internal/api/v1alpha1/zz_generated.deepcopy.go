@@ -365,6 +365,10 @@ func (in *PavSnapshotStatus) DeepCopyInto(out *PavSnapshotStatus) {
 		in, out := &in.CreationTime, &out.CreationTime
 		*out = (*in).DeepCopy()
 	}
+	if in.RetainedTime != nil {
+		in, out := &in.RetainedTime, &out.RetainedTime
+		*out = (*in).DeepCopy()
+	}
 	if in.AccessibleTopology != nil {
 		in, out := &in.AccessibleTopology, &out.AccessibleTopology
 		*out = make([]TopologyLabels, len(*in))

@@ -7,6 +7,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/attempt"
 	"github.com/albertofaria/pav/internal/controller/rule"
+	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // unwantedTable is for a snapshot that nobody wants any more, and whose deletion has not begun.
@@ -47,14 +48,26 @@ var retainedTable = table{
 // deletionTable is for a snapshot whose storage is to be deleted.
 var deletionTable = table{
 	{Name: "the storage is deleted", When: func(o observation) bool { return o.record.Status.Step == pavv1.SnapshotDeletedStep }, Then: releaseTable.Decide},
+	{Name: "the snapshot is to be retained after all", When: observation.retainedMeanwhile, Then: retainedMeanwhileTable.Decide},
 	{Name: "another object has the snapshot", When: func(o observation) bool { return !o.attempt().HasBegun() && len(o.others) > 0 }, Then: func(o observation) rule.Decision {
-		return rule.Waiting(pavv1.SnapshotDeleted, "StillInUse", fmt.Sprintf("%s has the same snapshot, with the handle %q; it is deleted after that object: delete the object, or set its deletionPolicy to Retain first to keep the storage",
-			o.others[0], o.record.Status.Handle), true)
+		return rule.Waiting(pavv1.SnapshotDeleted, "StillInUse", fmt.Sprintf("%s has the same snapshot, with the handle %q; the storage is deleted after that object: delete the object or, to keep the storage, set the deletionPolicy of %s to Retain",
+			o.others[0], o.record.Status.Handle, o.policyHolder()), true)
 	}},
 	{Name: "a volume needs the snapshot", When: func(o observation) bool { return o.record.Status.Pod == nil && o.isNeeded() }, Then: func(o observation) rule.Decision {
 		return rule.Waiting(pavv1.SnapshotDeleted, "SourceOfVolumes", o.needText(), false)
 	}},
 	{Name: "the storage is to be deleted", When: rule.Always[observation], Then: deletionPodTable.Decide},
+}
+
+// retainedMeanwhileTable is for a snapshot that was to be deleted and is to be retained, before a deletion pod has begun.
+var retainedMeanwhileTable = table{
+	{Name: "no deletion pod is recorded", When: func(o observation) bool { return o.record.Status.Pod == nil }, Then: to(stepRetain)},
+	{Name: "the deletion pod of a snapshot to retain was not created", When: waitsForSlot, Then: to(stepDropPod)},
+	{Name: "the deletion pod of a snapshot to retain has not started", When: pod(attempt.Running), Then: to(rule.StopPod)},
+	{Name: "the deletion pod of a snapshot to retain is being deleted", When: pod(attempt.Stopping), Then: func(o observation) rule.Decision {
+		return rule.OfPod(o.attempt().DecideStopping(), pavv1.SnapshotDeleted)
+	}},
+	{Name: "the deletion pod of a snapshot to retain never ran", When: rule.Always[observation], Then: to(stepDropPod)},
 }
 
 // deletionPodTable is for a snapshot whose storage is to be deleted, or whose creation is to be reverted.
@@ -79,6 +92,33 @@ var deletionPodTable = table{
 	{Name: "the result of the deletion pod is not reported", When: pod(attempt.Reporting), Then: reporting(pavv1.SnapshotDeleted)},
 	{Name: "the deletion pod succeeded", When: pod(attempt.Succeeded), Then: deleted},
 	{Name: "the deletion pod failed", When: rule.Always[observation], Then: to(stepRecordFailure)},
+}
+
+// retainedMeanwhile reports whether the deletion policy is not Delete any more, and no deletion pod may have begun to delete the storage.
+func (o observation) retainedMeanwhile() bool {
+	failure := o.record.Status.DeletionFailure
+	return o.retains() && (failure == nil || failure.PodName == "") && !o.mayHaveDeleted()
+}
+
+// mayHaveDeleted reports whether the recorded deletion pod may have begun to delete the storage.
+func (o observation) mayHaveDeleted() bool {
+	pod := o.pod()
+	switch {
+	case !o.attempt().HasBegun():
+		return false
+	case pod == nil || workflow.Started(pod) || pod.Annotations[pavv1.GivenAnnotation] != "":
+		return true
+	default:
+		return workflow.Judge(pod).IsOver() && !attempt.WasNeverBound(pod) && !workflow.NeverRan(pod)
+	}
+}
+
+// policyHolder names the object whose deletion policy decides about the storage.
+func (o observation) policyHolder() string {
+	if o.content == nil {
+		return fmt.Sprintf("PavSnapshot %q", o.record.Name)
+	}
+	return fmt.Sprintf("VolumeSnapshotContent %q", o.content.Name)
 }
 
 // deleted decides about a snapshot whose storage is deleted, or whose creation is reverted.

@@ -189,6 +189,25 @@ func preProvisioned(s *state) {
 	s.pv, s.volume = nil, nil
 }
 
+// unstarted makes the pod one whose containers have not started. neverBound makes it one that was deleted before it was bound to a node.
+func unstarted(pod *corev1.Pod) {
+	pod.Status.Phase = corev1.PodPending
+	pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}
+}
+
+func neverBound(pod *corev1.Pod) {
+	pod.Spec.NodeName = ""
+	stopped(pod)
+}
+
+// deletionFailed records that the deletion has failed some time ago: that of a pod, or before there was one.
+func deletionFailed(pod string) func(*state) {
+	return func(s *state) {
+		s.record.Status.DeletionAttempt = 1
+		s.record.Status.DeletionFailure = &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowSnapshotDeletion, Message: "m", Time: ago(600), PodName: pod}
+	}
+}
+
 func TestDecide(t *testing.T) {
 	creating, reverting, deleting := intends(pavv1.SnapshotCreating), intends(pavv1.SnapshotReverting), intends(pavv1.SnapshotDeletingStep)
 	const succeeded, failure = corev1.PodSucceeded, corev1.PodFailed
@@ -288,19 +307,29 @@ func TestDecide(t *testing.T) {
 		"a restored record is deleted":             {state: requested().with(phase(pavv1.SnapshotReady), contentGone, func(s *state) { s.record.UID = "another"; s.record.DeletionTimestamp = new(ago(1)) }), want: stepMarkDeleting},
 
 		// The deletion.
-		"it is to be deleted":                    {state: requested().with(phase(pavv1.SnapshotDeleting), unwanted), want: stepDelete},
-		"another object has the snapshot":        {state: requested().with(phase(pavv1.SnapshotDeleting), unwanted, func(s *state) { s.others = []string{`PavSnapshot "other"`} }), want: rule.Wait, message: `PavSnapshot "other" has the same snapshot`},
-		"a volume is created from it":            {state: requested().with(phase(pavv1.SnapshotDeleting), unwanted, needed), want: rule.Wait, message: `such as PavVolume "pvc-2"`},
-		"one is, and there is nothing to delete": {state: requested().with(phase(pavv1.SnapshotDeleting), unwanted, needed, func(s *state) { s.provisioner.Spec.SnapshotDeletion = nil }), want: rule.Wait, message: `such as PavVolume "pvc-2"`},
-		"one is, and the deletion pod runs":      {state: requested().with(phase(pavv1.SnapshotDeleting), unwanted, deleting, thePod(), needed), want: rule.Done},
-		"there is nothing to delete":             {state: requested().with(phase(pavv1.SnapshotDeleting), unwanted, func(s *state) { s.provisioner.Spec.SnapshotDeletion = nil }), want: stepMarkDeleted},
-		"there is nothing to delete it with":     {state: requested().with(phase(pavv1.SnapshotDeleting), unwanted, noProvisioner), want: rule.Wait, message: "only it defines how to delete"},
-		"its deletion pod is recorded":           {state: requested().with(phase(pavv1.SnapshotDeleting), unwanted, deleting), want: rule.RunPod},
-		"its deletion pod runs":                  {state: requested().with(phase(pavv1.SnapshotDeleting), unwanted, deleting, thePod()), want: rule.Done},
-		"its deletion pod succeeded":             {state: requested().with(phase(pavv1.SnapshotDeleting), unwanted, deleting, thePod(ended(succeeded))), want: stepMarkDeleted},
-		"its deletion pod failed":                {state: requested().with(phase(pavv1.SnapshotDeleting), unwanted, deleting, thePod(ended(failure), reports(`{}`))), want: stepRecordFailure},
-		"its storage is deleted":                 {state: requested().with(phase(pavv1.SnapshotDeleting), unwanted, func(s *state) { s.record.Status.Step = pavv1.SnapshotDeletedStep }), want: stepRelease},
-		"storage and content are deleted":        {state: requested().with(phase(pavv1.SnapshotDeleting), contentGone, func(s *state) { s.record.Status.Step = pavv1.SnapshotDeletedStep }), want: stepForget},
+		"it is to be deleted":                     {state: requested().with(phase(pavv1.SnapshotDeleting), unwanted), want: stepDelete},
+		"another object has the snapshot":         {state: requested().with(phase(pavv1.SnapshotDeleting), unwanted, func(s *state) { s.others = []string{`PavSnapshot "other"`} }), want: rule.Wait, message: `PavSnapshot "other" has the same snapshot`},
+		"a volume is created from it":             {state: requested().with(phase(pavv1.SnapshotDeleting), unwanted, needed), want: rule.Wait, message: `such as PavVolume "pvc-2"`},
+		"one is, and there is nothing to delete":  {state: requested().with(phase(pavv1.SnapshotDeleting), unwanted, needed, func(s *state) { s.provisioner.Spec.SnapshotDeletion = nil }), want: rule.Wait, message: `such as PavVolume "pvc-2"`},
+		"one is, and the deletion pod runs":       {state: requested().with(phase(pavv1.SnapshotDeleting), unwanted, deleting, thePod(), needed), want: rule.Done},
+		"there is nothing to delete":              {state: requested().with(phase(pavv1.SnapshotDeleting), unwanted, func(s *state) { s.provisioner.Spec.SnapshotDeletion = nil }), want: stepMarkDeleted},
+		"there is nothing to delete it with":      {state: requested().with(phase(pavv1.SnapshotDeleting), unwanted, noProvisioner), want: rule.Wait, message: "only it defines how to delete"},
+		"its deletion pod is recorded":            {state: requested().with(phase(pavv1.SnapshotDeleting), unwanted, deleting), want: rule.RunPod},
+		"its deletion pod runs":                   {state: requested().with(phase(pavv1.SnapshotDeleting), unwanted, deleting, thePod()), want: rule.Done},
+		"its deletion pod succeeded":              {state: requested().with(phase(pavv1.SnapshotDeleting), unwanted, deleting, thePod(ended(succeeded))), want: stepMarkDeleted},
+		"its deletion pod failed":                 {state: requested().with(phase(pavv1.SnapshotDeleting), unwanted, deleting, thePod(ended(failure), reports(`{}`))), want: stepRecordFailure},
+		"its storage is deleted":                  {state: requested().with(phase(pavv1.SnapshotDeleting), unwanted, func(s *state) { s.record.Status.Step = pavv1.SnapshotDeletedStep }), want: stepRelease},
+		"storage and content are deleted":         {state: requested().with(phase(pavv1.SnapshotDeleting), contentGone, func(s *state) { s.record.Status.Step = pavv1.SnapshotDeletedStep }), want: stepForget},
+		"it is retained meanwhile":                {state: requested().with(phase(pavv1.SnapshotDeleting), retained, unwanted), want: stepRetain},
+		"it is, and another object has it":        {state: requested().with(phase(pavv1.SnapshotDeleting), retained, unwanted, func(s *state) { s.others = []string{`PavSnapshot "other"`} }), want: stepRetain},
+		"it is, and its pod is not created":       {state: requested().with(phase(pavv1.SnapshotDeleting), deleting, retained, unwanted), want: stepDropPod},
+		"it is, and its pod has not started":      {state: requested().with(phase(pavv1.SnapshotDeleting), deleting, thePod(unstarted), retained, unwanted), want: rule.StopPod},
+		"it is, and such a pod is being stopped":  {state: requested().with(phase(pavv1.SnapshotDeleting), deleting, thePod(unstarted, stopped), retained, unwanted), want: rule.Done},
+		"it is, and its pod never ran":            {state: requested().with(phase(pavv1.SnapshotDeleting), deleting, thePod(unstarted, neverBound), retained, unwanted), want: stepDropPod},
+		"it is, and a pod was refused":            {state: requested().with(phase(pavv1.SnapshotDeleting), deletionFailed(""), retained, unwanted), want: stepRetain},
+		"it is retained too late, the pod runs":   {state: requested().with(phase(pavv1.SnapshotDeleting), deleting, thePod(), retained, unwanted), want: rule.Done},
+		"it is retained too late, no pod is left": {state: requested().with(phase(pavv1.SnapshotDeleting), deleting, retained, unwanted, func(s *state) { s.record.Status.Pod.UID = "u" }), want: stepRecordFailure},
+		"it is retained too late, a pod failed":   {state: requested().with(phase(pavv1.SnapshotDeleting), deletionFailed("pod"), retained, unwanted), want: stepDelete},
 
 		// What is retained.
 		"it is retained, and still held":          {state: requested().with(phase(pavv1.SnapshotRetained), retained, unwanted, func(s *state) { s.record.Finalizers = nil }), want: stepRelease},

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -123,7 +124,10 @@ func (r *Reconciler) markPhase(ctx context.Context, o observation, d rule.Decisi
 		if handle := o.existing(); status.Handle == "" && handle != "" {
 			status.Handle = handle
 		}
-		if status.Phase = phase; phase == pavv1.SnapshotDeleting {
+		status.Phase, status.RetainedTime = phase, nil
+		if phase == pavv1.SnapshotRetained {
+			status.RetainedTime = new(metav1.NewTime(r.Now()))
+		} else {
 			setCondition(o.record, status, pavv1.SnapshotDeleted, "Deleting", "the storage is to be deleted") // its time is when that began
 		}
 	})

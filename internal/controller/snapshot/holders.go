@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -38,8 +39,9 @@ func (f *found) addRecords(records *pavv1.PavSnapshotList) {
 		if other.Name == f.record.Name || reconcile.StorageOfSnapshot(other) != f.storage {
 			continue
 		}
-		// An administrator who lets a snapshot be deleted by another VolumeSnapshotContent decides about a retained one, too.
-		if f.record.Status.Phase == pavv1.SnapshotDeleting && other.Status.Phase == pavv1.SnapshotRetained {
+		// An administrator who lets a snapshot be deleted by another VolumeSnapshotContent decides about a retained one, too; but not about
+		// one that was retained while the other waited: that was to keep the storage.
+		if f.record.Status.Phase == pavv1.SnapshotDeleting && other.Status.Phase == pavv1.SnapshotRetained && !f.isRetainedLater(other) {
 			f.retained = append(f.retained, other)
 			continue
 		}
@@ -50,6 +52,12 @@ func (f *found) addRecords(records *pavv1.PavSnapshotList) {
 		}
 		f.others = append(f.others, fmt.Sprintf("PavSnapshot %q", other.Name))
 	}
+}
+
+// isRetainedLater reports whether another record was retained after the deletion of the snapshot had begun.
+func (f *found) isRetainedLater(other *pavv1.PavSnapshot) bool {
+	began, since := meta.FindStatusCondition(f.record.Status.Conditions, pavv1.SnapshotDeleted), other.Status.RetainedTime
+	return began != nil && since != nil && !since.Before(&began.LastTransitionTime)
 }
 
 // addContents adds VolumeSnapshotContents. One that only waits for something else than PaV has no use for the snapshot.

@@ -13,6 +13,7 @@ import (
 // A snapshot is not deleted while another object has it. A retained one that no VolumeSnapshotContent has any more is the administrator's,
 // who lets it be deleted by another.
 func TestFound_OthersKeepASnapshot(t *testing.T) {
+	const began = 60 // the deletion, this many seconds ago
 	record := func(name string, phase pavv1.SnapshotPhase) pavv1.PavSnapshot {
 		return pavv1.PavSnapshot{
 			ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: pavv1.PavSnapshotSpec{Provisioner: "p"}, Status: pavv1.PavSnapshotStatus{Phase: phase, Handle: "h"},
@@ -20,17 +21,24 @@ func TestFound_OthersKeepASnapshot(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		phase, other   pavv1.SnapshotPhase
+		retained       int // how many seconds ago the other was retained; 0 if that is not recorded
 		keeps, retains bool
 	}{
 		"one in use keeps one that is to be deleted":         {phase: pavv1.SnapshotDeleting, other: pavv1.SnapshotReady, keeps: true},
 		"a retained one does not":                            {phase: pavv1.SnapshotDeleting, other: pavv1.SnapshotRetained, retains: true},
+		"one that was retained before":                       {phase: pavv1.SnapshotDeleting, other: pavv1.SnapshotRetained, retained: began + 1, retains: true},
+		"one that was retained meanwhile":                    {phase: pavv1.SnapshotDeleting, other: pavv1.SnapshotRetained, retained: began - 1, keeps: true},
 		"a retained one has its handle for itself otherwise": {phase: pavv1.SnapshotPending, other: pavv1.SnapshotRetained, keeps: true},
 		"the later of two that are to be deleted does not":   {phase: pavv1.SnapshotDeleting, other: pavv1.SnapshotDeleting},
 	} {
 		t.Run(name, func(t *testing.T) {
-			own := record("a", test.phase)
+			own, other := record("a", test.phase), record("b", test.other)
+			own.Status.Conditions = []metav1.Condition{{Type: pavv1.SnapshotDeleted, Status: metav1.ConditionFalse, LastTransitionTime: ago(began)}}
+			if test.retained > 0 {
+				other.Status.RetainedTime = new(ago(test.retained))
+			}
 			f := newFound(&own, "h")
-			f.addRecords(&pavv1.PavSnapshotList{Items: []pavv1.PavSnapshot{own, record("b", test.other)}})
+			f.addRecords(&pavv1.PavSnapshotList{Items: []pavv1.PavSnapshot{own, other}})
 			retained := slices.ContainsFunc(f.retained, func(s *pavv1.PavSnapshot) bool { return s.Name == "b" })
 			if (len(f.others) > 0) != test.keeps || retained != test.retains {
 				t.Errorf("others are %q, and retained %v", f.others, f.retained)
