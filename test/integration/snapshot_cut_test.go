@@ -8,6 +8,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/workflow"
+	"github.com/albertofaria/pav/test/agent"
 )
 
 // startPod binds a pod to a node, on which it runs from then on.
@@ -109,6 +110,29 @@ func TestSnapshot_Cut_IsNotRevertedWhenItsPodFails(t *testing.T) {
 	wantEvent(t, c, s.object, "Warning", "SnapshotCreationFailed", "ended with exit code 3")
 	wantReaders(t, c, volume)
 	end(t, c, second, workflow.Result{SnapshotHandle: "another"}, 0)
+	s.wantSays(t, "monday, 2097152, ready.")
+	s.delete(t)
+	end(t, c, s.deletion(t, 3, "monday"), workflow.Result{}, 0)
+	s.wantGone(t)
+}
+
+// A pod that fails after the cut, while no agent records that, has cut the snapshot and not completed it.
+func TestSnapshot_Cut_AndFailedWhileNoAgentRuns(t *testing.T) {
+	c := start(t)
+	current := agent.Launch(t, c.agent, agent.Options(namespace), &agent.Line{})
+	t.Cleanup(func() { current.Stop(t); checkNothingLeft(t, c) })
+	_, pv, volume := snappedVolume(t, c, "cut-unseen")
+	s := requestSnapshot(t, c, pv, "cut-unseen", "monday")
+	pod := s.creation(t, 1, "none")
+	current.Stop(t)
+	startPod(t, c, pod)
+	tell(t, c, pod, workflow.Result{Ready: true, SnapshotHandle: "monday", SnapshotSize: "2Mi"})
+	endRunning(t, c, pod, 3)
+	current = agent.Launch(t, c.agent, agent.Options(namespace), &agent.Line{})
+	second := s.creation(t, 2, "monday")
+	s.wantSays(t, "creating: yes, monday, 2097152, failed: pod pav-pods/"+pod.Name)
+	wantReaders(t, c, volume)
+	end(t, c, second, workflow.Result{}, 0)
 	s.wantSays(t, "monday, 2097152, ready.")
 	s.delete(t)
 	end(t, c, s.deletion(t, 3, "monday"), workflow.Result{}, 0)
