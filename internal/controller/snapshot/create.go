@@ -83,11 +83,14 @@ func (r *Reconciler) beginning(o observation, plan *podplan.SnapshotPlan) change
 		status.LastHandledRetry = o.record.Annotations[pavv1.RetryAnnotation]
 		status.ProvisionerGeneration = o.provisioner.Generation
 		status.SyncRequestTime = nil
-		if o.pending() && reading.WhileStaged(o.provisioner) == pavv1.SnapshotSync {
+		if !o.pending() {
+			return // what is cut stays where it is, also if its volume is gone
+		}
+		if reading.WhileStaged(o.provisioner) == pavv1.SnapshotSync {
 			status.SyncRequestTime = new(metav1.NewMicroTime(r.Now()))
 		}
 		status.AccessibleTopology, _ = o.reachable()
-		if plan != nil && o.pending() {
+		if plan != nil {
 			status.PlannedHandle = plan.Handle
 		}
 	}

@@ -202,6 +202,7 @@ var cutTable = table{
 		}
 		return rule.Decision{Step: stepBegin}
 	}},
+	{Name: "nothing defines any more how to process the snapshot, and the pod was not created", When: func(o observation) bool { return waitsForSlot(o) && o.refusal() != nil }, Then: to(stepDropPod)},
 	{Name: "the pod that is to process the snapshot waits for a slot", When: waitsForSlot, Then: func(o observation) rule.Decision {
 		return rule.OfPod(o.attempt().DecideQueued(), pavv1.SnapshotCreated)
 	}},
