@@ -3,6 +3,7 @@ package integration
 import (
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -79,6 +80,31 @@ func TestSnapshot_OfAVolumeThatItDependsOn_GoesFirst(t *testing.T) {
 	end(t, c, deletion, workflow.Result{}, 0)
 	s.wantGone(t)
 	deleteVolume(t, c, claim, pv)
+}
+
+// A volume that is given to another claim while a snapshot of it waits is the other claim's: nothing of it is captured.
+func TestSnapshot_OfAVolumeThatIsGivenAway_IsNotMade(t *testing.T) {
+	c := start(t)
+	a := run(t, c)
+	nodeIn(t, c, fakeNode, "none")
+	_, pv, _ := snappedVolume(t, c, "given-away", func(p *pavv1.PavProvisioner, _ *storagev1.StorageClass) {
+		p.Spec.SnapshotCreation.WhileStaged = pavv1.SnapshotWait
+	})
+	stage := mustCreate(t, c, stageOf(pv, "stage-given-away", fakeNode))
+	s := requestSnapshot(t, c, pv, "given-away", "monday")
+	s.wantWaiting(t, "StillStaged")
+	owner := pv.Spec.ClaimRef.UID
+	mustPatch(t, c, pv, func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "another" })
+	removeStage(t, c, stage)
+	s.wantWaiting(t, "NoVolume")
+	if n := podsMade(a); n > 0 {
+		t.Errorf("%d pods were made", n)
+	}
+	s.wantSays(t, `failed: the PersistentVolume "`+pv.Name+`", of which the snapshot is to be made, is not bound any more to the claim`)
+	mustPatch(t, c, pv, func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = owner })
+	s.delete(t)
+	s.wantGone(t)
+	noPodIsLeft(t, c)
 }
 
 // removeStage removes a stage, as the agent of its node does when nobody needs it.

@@ -229,7 +229,7 @@ func TestSnapshot_Life(t *testing.T) {
 	wantSpec := pavv1.PavSnapshotSpec{
 		Provisioner: "snapped", ContentRef: pavv1.SnapshotContentReference{Name: s.content.Name, UID: s.content.UID},
 		SnapshotRef: pavv1.SnapshotReference{Namespace: "default", Name: "monday", UID: s.object.UID},
-		VolumeName:  pv.Name, VolumeHandle: pv.Spec.CSI.VolumeHandle, DeletionPolicy: pavv1.SnapshotPolicyDelete, Objects: s.record.Spec.Objects,
+		VolumeName:  pv.Name, VolumeHandle: pv.Spec.CSI.VolumeHandle, ClaimUID: pv.Spec.ClaimRef.UID, DeletionPolicy: pavv1.SnapshotPolicyDelete, Objects: s.record.Spec.Objects,
 	}
 	if diff := cmp.Diff(wantSpec, s.record.Spec); diff != "" {
 		t.Errorf("the record (-want +got):\n%s", diff)

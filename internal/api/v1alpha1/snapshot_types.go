@@ -188,6 +188,7 @@ const (
 // PavSnapshotSpec is the request for a snapshot.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.volumeHandle) == has(oldSelf.volumeHandle) && (!has(self.volumeHandle) || self.volumeHandle == oldSelf.volumeHandle)",fieldPath=".volumeHandle",message="is immutable"
+// +kubebuilder:validation:XValidation:rule="has(self.claimUID) == has(oldSelf.claimUID) && (!has(self.claimUID) || self.claimUID == oldSelf.claimUID)",fieldPath=".claimUID",message="is immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.snapshotHandle) == has(oldSelf.snapshotHandle) && (!has(self.snapshotHandle) || self.snapshotHandle == oldSelf.snapshotHandle)",fieldPath=".snapshotHandle",message="is immutable"
 type PavSnapshotSpec struct {
 	// provisioner is the name of the PavProvisioner.
@@ -208,6 +209,12 @@ type PavSnapshotSpec struct {
 	// volumeHandle is the handle of the volume; empty if an administrator wrote the VolumeSnapshotContent.
 	// +optional
 	VolumeHandle string `json:"volumeHandle,omitempty"`
+
+	// claimUID is the UID of the claim that the PersistentVolume was bound to when the snapshot was requested: a PersistentVolume
+	// that is given to another claim is not snapshotted. It is empty if an administrator wrote the VolumeSnapshotContent, if the
+	// snapshot existed already and its volume was gone, and in records of earlier versions of PaV.
+	// +optional
+	ClaimUID types.UID `json:"claimUID,omitempty"`
 
 	// snapshotHandle is the handle of a snapshot that exists already, for which an administrator wrote the
 	// VolumeSnapshotContent.

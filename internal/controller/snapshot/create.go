@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/reading"
@@ -147,11 +148,7 @@ func (r *Reconciler) takeOver(ctx context.Context, o observation, d rule.Decisio
 // the handle, it is not, as that would delete the other snapshot.
 func (r *Reconciler) recordCut(ctx context.Context, o observation, _ rule.Decision) error {
 	pod := o.pod()
-	result, err := workflow.ResultOf(pod)
-	if err != nil {
-		return r.failCreation(ctx, o, outputInvalid(pod, err), nothing, true)
-	}
-	outcome, err := podplan.OutcomeOf(o.record, result)
+	outcome, err := r.outcome(ctx, o, pod)
 	if podplan.IsRefusal(err) {
 		return r.failCreation(ctx, o, outputInvalid(pod, err), nothing, true)
 	}
@@ -187,6 +184,33 @@ func (r *Reconciler) recordCut(ctx context.Context, o observation, _ rule.Decisi
 	}
 	ctrl.LoggerFrom(ctx).Info("cut a snapshot", observability.Duration, r.since(o.record.CreationTimestamp))
 	return nil
+}
+
+// outcome returns what the pod has made. The error is a podplan.Error if it is no snapshot of the volume, or invalid.
+func (r *Reconciler) outcome(ctx context.Context, o observation, pod *corev1.Pod) (podplan.SnapshotOutcome, error) {
+	if err := r.checkOwner(ctx, o); err != nil {
+		return podplan.SnapshotOutcome{}, err
+	}
+	result, err := workflow.ResultOf(pod)
+	if err != nil {
+		return podplan.SnapshotOutcome{}, &podplan.Error{Err: err}
+	}
+	return podplan.OutcomeOf(o.record, result)
+}
+
+// checkOwner asks the API server, after a pod has read the volume, whether it was the claim's all the time. If not, the error is a
+// podplan.Error: the pod may have captured the data of another tenant.
+func (r *Reconciler) checkOwner(ctx context.Context, o observation) error {
+	if o.record.Spec.ClaimUID == "" {
+		return nil
+	}
+	live := o
+	var err error
+	live.pv, err = reconcile.Optional(ctx, r.Live, client.ObjectKey{Name: o.record.Spec.VolumeName}, &corev1.PersistentVolume{})
+	if err == nil && live.givenAway() {
+		err = refuse("PersistentVolume %q was given to another claim while it was read", o.record.Spec.VolumeName)
+	}
+	return err
 }
 
 func outputInvalid(pod *corev1.Pod, err error) *pavv1.WorkflowFailure {

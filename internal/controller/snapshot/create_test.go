@@ -5,9 +5,40 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/podplan"
+	"github.com/albertofaria/pav/internal/reconcile/reconciletest"
 )
+
+// What a pod has cut counts only if the volume is still the claim's, according to the API server: the cache may be behind.
+func TestOutcome_OfAVolumeThatIsGivenAway(t *testing.T) {
+	for name, test := range map[string]struct {
+		recorded, bound types.UID
+		refused         bool
+	}{
+		"the volume is the claim's":            {recorded: "u-claim", bound: "u-claim"},
+		"the volume is another claim's":        {recorded: "u-claim", bound: "u-other", refused: true},
+		"the volume is no claim's":             {recorded: "u-claim", refused: true},
+		"the record does not say whose it was": {bound: "u-other"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := requested().with(intends(pavv1.SnapshotCreating), thePod(ended(corev1.PodSucceeded), reports(`{}`)))
+			s.record.Spec.ClaimUID = test.recorded
+			s.pv.Spec.ClaimRef = &corev1.ObjectReference{UID: "u-claim"}
+			live := s.pv.DeepCopy()
+			if live.Spec.ClaimRef = nil; test.bound != "" {
+				live.Spec.ClaimRef = &corev1.ObjectReference{UID: test.bound}
+			}
+			r := &Reconciler{Live: reconciletest.Client(t, live)}
+			if _, err := r.outcome(t.Context(), s.observation, s.pod()); podplan.IsRefusal(err) != test.refused || !test.refused && err != nil {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
 
 // A snapshot is where its volume was when it was cut: the volume may be gone, or moved, when its processing is repeated.
 func TestBeginning_RecordsTopologyUntilTheCut(t *testing.T) {

@@ -182,6 +182,7 @@ var creationPodTable = table{
 	{Name: "the creation pod waits for a slot", When: waitsForSlot, Then: func(o observation) rule.Decision {
 		return rule.OfPod(o.attempt().DecideQueued(), pavv1.SnapshotCreated)
 	}},
+	{Name: "the volume was given to another claim while it is read", When: func(o observation) bool { return o.progress() == attempt.Running && o.givenAway() }, Then: to(rule.StopPod)},
 	{Name: "the creation pod runs", When: pod(attempt.Running), Then: func(o observation) rule.Decision {
 		return rule.OfPod(o.attempt().DecideRunning(), pavv1.SnapshotCreated)
 	}},

@@ -181,6 +181,11 @@ func needed(s *state) { s.volumes = []string{"pvc-2"} }
 
 func synced(s *state) { s.stages[0].Status.SyncedTime = s.record.Status.SyncRequestTime }
 
+// givenAway binds the PersistentVolume to another claim.
+func givenAway(s *state) {
+	s.record.Spec.ClaimUID, s.pv.Spec.ClaimRef = "u-claim", &corev1.ObjectReference{Namespace: "other", Name: "c", UID: "u-other"}
+}
+
 func noProvisioner(s *state) { s.provisioner = nil }
 
 func preProvisioned(s *state) {
@@ -263,6 +268,12 @@ func TestDecide(t *testing.T) {
 		"the pod failed, and its node is gone":         {state: requested().with(creating, being, reads, thePod(ended(failure)), func(s *state) { s.nodeGone = true }), want: stepRecordFailure},
 		"the pod failed":                               {state: requested().with(creating, being, reads, thePod(ended(failure), reports(`{}`))), want: stepRecordFailure},
 		"the pod is gone":                              {state: requested().with(creating, being, reads, func(s *state) { s.record.Status.Pod.UID = "u" }), want: stepRecordFailure},
+
+		"the volume was given to another claim":  {state: requested().with(givenAway), want: rule.Wait, message: "is not bound any more to the claim"},
+		"it was before the pod was created":      {state: requested().with(creating, being, reads, givenAway), want: stepDropPod},
+		"it was while the pod runs":              {state: requested().with(creating, being, reads, thePod(), givenAway), want: rule.StopPod},
+		"it was when the snapshot was cut":       {state: requested().with(phase(pavv1.SnapshotReady), shown, givenAway), want: rule.Done},
+		"it was, and the record is an older one": {state: requested().with(givenAway, func(s *state) { s.record.Spec.ClaimUID = "" }), want: stepBegin},
 
 		// What is reverted.
 		"a creation is to be reverted": {state: requested().with(failed(pavv1.FailurePodFailed, 1), func(s *state) {

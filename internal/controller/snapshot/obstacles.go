@@ -22,6 +22,13 @@ func (o observation) refusal() *rule.Decision {
 // obstacle decides about a volume that must not be read yet; nil if it may.
 func (o observation) obstacle() *rule.Decision { return o.reading().Obstacle(pavv1.SnapshotCreated) }
 
+// givenAway reports whether the PersistentVolume is not bound any more to the claim for which the snapshot was requested: another tenant may
+// have the storage.
+func (o observation) givenAway() bool {
+	uid := o.record.Spec.ClaimUID
+	return uid != "" && o.pv != nil && (o.pv.Spec.ClaimRef == nil || o.pv.Spec.ClaimRef.UID != uid) // one that is released keeps its claim
+}
+
 func (o observation) whyRefused() (reason, message string) {
 	name := o.record.Spec.Provisioner
 	switch {
@@ -40,6 +47,8 @@ func (o observation) whyRefused() (reason, message string) {
 	switch {
 	case o.pv == nil || o.pv.DeletionTimestamp != nil:
 		return "NoVolume", fmt.Sprintf("the PersistentVolume %q, of which the snapshot is to be made, does not exist any more", o.record.Spec.VolumeName)
+	case o.givenAway():
+		return "NoVolume", fmt.Sprintf("the PersistentVolume %q, of which the snapshot is to be made, is not bound any more to the claim that VolumeSnapshot %q names", o.record.Spec.VolumeName, o.record.Spec.SnapshotRef.Namespace+"/"+o.record.Spec.SnapshotRef.Name)
 	case o.volume == nil && !o.nameTaken && reconcile.IsStaticInUse(o.pv) && o.provisioner.Supports(pavv1.ProvisioningModeStatic):
 		return "NoVolume", reading.NoRecord(o.pv.Name)
 	case o.volume == nil && reading.WhileStaged(o.provisioner) == pavv1.SnapshotWait:

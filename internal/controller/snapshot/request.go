@@ -206,12 +206,36 @@ func (r *Reconciler) addVolume(ctx context.Context, handle string, requested met
 	record.Spec.VolumeName = pv.Name
 	record.Labels[pavv1.VolumeLabel] = workflow.Hash(pv.Name)
 	objects := &record.Spec.Objects
-	if objects.PersistentVolume, err = r.copyOf(ctx, corev1.SchemeGroupVersion.WithKind("PersistentVolume"), client.ObjectKeyFromObject(pv)); err != nil || pv.Spec.ClaimRef == nil {
+	if objects.PersistentVolume, err = r.copyOf(ctx, corev1.SchemeGroupVersion.WithKind("PersistentVolume"), client.ObjectKeyFromObject(pv)); err != nil {
 		return err
 	}
-	key := client.ObjectKey{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name}
-	objects.Claim, err = r.copyOf(ctx, corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), key)
+	claim, err := claimOf(record)
+	if err != nil {
+		return err
+	}
+	record.Spec.ClaimUID = claim.UID
+	objects.Claim, err = r.copyOf(ctx, corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), client.ObjectKey{Namespace: claim.Namespace, Name: claim.Name})
 	return err
+}
+
+// claimOf returns the claim to which the PersistentVolume of a record was bound when it was copied. It must be the one that the
+// VolumeSnapshot names: after the request, the PersistentVolume may have been given to another claim, whose data is not to be captured.
+func claimOf(record *pavv1.PavSnapshot) (*corev1.ObjectReference, error) {
+	ref, copied := record.Spec.SnapshotRef, record.Spec.Objects
+	pv, snapshot := &corev1.PersistentVolume{}, &snapshotv1.VolumeSnapshot{}
+	for raw, into := range map[*apiextensionsv1.JSON]any{copied.PersistentVolume: pv, copied.Snapshot: snapshot} {
+		if raw == nil {
+			continue
+		}
+		if err := json.Unmarshal(raw.Raw, into); err != nil {
+			return nil, fmt.Errorf("decoding the copy of a %T: %w", into, err)
+		}
+	}
+	claim, named := pv.Spec.ClaimRef, snapshot.Spec.Source.PersistentVolumeClaimName
+	if claim == nil || claim.UID == "" || claim.Namespace != ref.Namespace || snapshot.UID == ref.UID && named != nil && claim.Name != *named {
+		return nil, refuse("PersistentVolume %q is not bound any more to the claim that VolumeSnapshot %q names", record.Spec.VolumeName, ref.Namespace+"/"+ref.Name)
+	}
+	return claim, nil
 }
 
 func snapshotKind(name string) schema.GroupVersionKind {

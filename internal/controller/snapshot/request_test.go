@@ -1,0 +1,57 @@
+package snapshot
+
+import (
+	"encoding/json"
+	"testing"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/podplan"
+)
+
+// A snapshot is one of the claim that its VolumeSnapshot names, also if the volume is given to another claim before it is recorded.
+func TestClaimOf(t *testing.T) {
+	named := &snapshotv1.VolumeSnapshot{
+		ObjectMeta: metav1.ObjectMeta{UID: "u-snapshot"}, Spec: snapshotv1.VolumeSnapshotSpec{Source: snapshotv1.VolumeSnapshotSource{PersistentVolumeClaimName: new("data")}},
+	}
+	later := named.DeepCopy()
+	later.UID, later.Spec.Source.PersistentVolumeClaimName = "u-later", new("other")
+	for name, test := range map[string]struct {
+		bound    *corev1.ObjectReference
+		snapshot *snapshotv1.VolumeSnapshot
+		refused  bool
+	}{
+		"bound to the claim":                {bound: &corev1.ObjectReference{Namespace: "default", Name: "data", UID: "u"}, snapshot: named},
+		"bound to another claim":            {bound: &corev1.ObjectReference{Namespace: "default", Name: "other", UID: "u"}, snapshot: named, refused: true},
+		"bound to another tenant's claim":   {bound: &corev1.ObjectReference{Namespace: "foreign", Name: "data", UID: "u"}, snapshot: named, refused: true},
+		"another tenant's, snapshot gone":   {bound: &corev1.ObjectReference{Namespace: "foreign", Name: "data", UID: "u"}, refused: true},
+		"the VolumeSnapshot is a later one": {bound: &corev1.ObjectReference{Namespace: "default", Name: "data", UID: "u"}, snapshot: later},
+		"not bound":                         {snapshot: named, refused: true},
+		"to be bound":                       {bound: &corev1.ObjectReference{Namespace: "default", Name: "data"}, snapshot: named, refused: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			record := &pavv1.PavSnapshot{Spec: pavv1.PavSnapshotSpec{SnapshotRef: pavv1.SnapshotReference{Namespace: "default", Name: "s", UID: "u-snapshot"}}}
+			record.Spec.Objects.PersistentVolume = encoded(t, &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{ClaimRef: test.bound}})
+			if test.snapshot != nil {
+				record.Spec.Objects.Snapshot = encoded(t, test.snapshot)
+			}
+			claim, err := claimOf(record)
+			if podplan.IsRefusal(err) != test.refused || !test.refused && (err != nil || claim.UID != "u") {
+				t.Errorf("got %v, %v", claim, err)
+			}
+		})
+	}
+}
+
+func encoded(t *testing.T, object any) *apiextensionsv1.JSON {
+	t.Helper()
+	raw, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &apiextensionsv1.JSON{Raw: raw}
+}
