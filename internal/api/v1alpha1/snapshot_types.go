@@ -338,6 +338,11 @@ type PavSnapshotStatus struct {
 	// +listType=atomic
 	AccessibleTopology []TopologyLabels `json:"accessibleTopology,omitempty"`
 
+	// dependsOnVolume is the value of snapshotCreation.dependsOnVolume when the last attempt to create the snapshot began. The storage
+	// of the volume is not deleted before that of the snapshot, also if the definition has changed.
+	// +optional
+	DependsOnVolume bool `json:"dependsOnVolume,omitempty"`
+
 	// failure is why the last attempt to create the snapshot failed. It is removed when an attempt succeeds.
 	// +optional
 	Failure *WorkflowFailure `json:"failure,omitempty"`

@@ -91,6 +91,7 @@ func (r *Reconciler) beginning(o observation, plan *podplan.SnapshotPlan) change
 			status.SyncRequestTime = new(metav1.NewMicroTime(r.Now()))
 		}
 		status.AccessibleTopology, _ = o.reachable()
+		status.DependsOnVolume = o.provisioner.Spec.SnapshotCreation.DependsOnVolume
 		if plan != nil {
 			status.PlannedHandle = plan.Handle
 		}

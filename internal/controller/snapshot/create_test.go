@@ -40,6 +40,18 @@ func TestOutcome_OfAVolumeThatIsGivenAway(t *testing.T) {
 	}
 }
 
+// Whether a snapshot needs its volume is that of the definition by which it was cut.
+func TestBeginning_RecordsDependenceUntilTheCut(t *testing.T) {
+	r := &Reconciler{Now: func() time.Time { return noon }}
+	for phase, want := range map[pavv1.SnapshotPhase]bool{"": true, pavv1.SnapshotPending: true, pavv1.SnapshotCut: false} {
+		s := requested()
+		s.record.Status.Phase, s.provisioner.Spec.SnapshotCreation.DependsOnVolume = phase, true
+		if r.beginning(s.observation, nil)(&s.record.Status); s.record.Status.DependsOnVolume != want {
+			t.Errorf("in phase %q: got %t", phase, !want)
+		}
+	}
+}
+
 // A snapshot is where its volume was when it was cut: the volume may be gone, or moved, when its processing is repeated.
 func TestBeginning_RecordsTopologyUntilTheCut(t *testing.T) {
 	here, there := []pavv1.TopologyLabels{{"zone": "here"}}, []pavv1.TopologyLabels{{"zone": "there"}}

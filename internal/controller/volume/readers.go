@@ -28,7 +28,7 @@ func (r *Reconciler) gatherReaders(ctx context.Context, o *observation) error {
 			o.readers = append(o.readers, reader.Kind+" "+reader.Name)
 		}
 	}
-	if o.clones, err = r.readers().Dependents(ctx, o.volume.Spec.Provisioner, o.key()); err != nil || !o.hasDependents() {
+	if o.clones, err = r.readers().Dependents(ctx, o.volume.Spec.Provisioner, o.key()); err != nil {
 		return err
 	}
 	snapshots := &pavv1.PavSnapshotList{}
@@ -42,15 +42,20 @@ func (r *Reconciler) gatherReaders(ctx context.Context, o *observation) error {
 // key is the key of the volume as the source of other volumes.
 func (o observation) key() string { return pavv1.SourceVolume(o.volume.Status.Handle) }
 
-// hasDependents reports whether snapshots of the provisioner cannot exist without their volume.
+// hasDependents reports whether snapshots that are made of the volume now cannot exist without it.
 func (o observation) hasDependents() bool {
 	return o.provisioner != nil && o.provisioner.Spec.SnapshotCreation != nil && o.provisioner.Spec.SnapshotCreation.DependsOnVolume
 }
 
-// addDependents records the snapshots that need the storage of the volume.
+// addDependents records the snapshots that need the storage of the volume: those that were made so, whatever the definition says now. Of
+// those that do not say, the definition decides.
 func (o *observation) addDependents(snapshots *pavv1.PavSnapshotList) {
 	for i := range snapshots.Items {
-		if s := &snapshots.Items[i]; s.Spec.Provisioner == o.volume.Spec.Provisioner && s.Spec.VolumeHandle == o.volume.Status.Handle {
+		s := &snapshots.Items[i]
+		if !s.Status.DependsOnVolume && !o.hasDependents() {
+			continue
+		}
+		if s.Spec.Provisioner == o.volume.Spec.Provisioner && s.Spec.VolumeHandle == o.volume.Status.Handle {
 			o.dependents = append(o.dependents, s.Name)
 		}
 	}
@@ -64,9 +69,10 @@ func (r *Reconciler) confirmDependents(ctx context.Context, o *observation) erro
 			return err
 		}
 	}
-	if o.dependents = nil; !o.hasDependents() {
-		return nil
+	if !o.hasDependents() {
+		return nil // the cache has those that were made before the definition changed
 	}
+	o.dependents = nil
 	snapshots := &pavv1.PavSnapshotList{}
 	labels := client.MatchingLabels{pavv1.ProvisionerLabel: o.volume.Spec.Provisioner, pavv1.VolumeLabel: workflow.Hash(o.volume.Name)}
 	if err := r.Live.List(ctx, snapshots, labels); err != nil {

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/reconcile/reconciletest"
 )
 
 // isRead records that a pod reads the volume.
@@ -46,6 +47,38 @@ func TestDecide_OnReaders(t *testing.T) {
 			d := decide(test.state.o)
 			if d.Step != test.want || d.Condition != test.condition || !strings.Contains(d.Message, test.message) || (test.message == "") != (d.Message == "") {
 				t.Errorf("got %s (%s, %s: %q), want %s, %s: %q", d.Step, d.Rule, d.Condition, d.Message, test.want, test.condition, test.message)
+			}
+		})
+	}
+}
+
+// A snapshot that cannot exist without its volume keeps it, also after the definition was changed.
+func TestGatherReaders_FindsDependents(t *testing.T) {
+	depends := func(o *observation) {
+		o.provisioner.Spec.SnapshotCreation = &pavv1.SnapshotCreation{DependsOnVolume: true}
+	}
+	removed := func(o *observation) { o.provisioner.Spec.SnapshotCreation = nil }
+	gone := func(o *observation) { o.provisioner = nil }
+	for name, test := range map[string]struct {
+		change   func(*observation)
+		recorded bool
+		handle   string
+		want     bool
+	}{
+		"it was made so": {change: depends, recorded: true, want: true},
+		"it was made so, and the definition is another": {change: removed, recorded: true, want: true},
+		"it was made so, and the definition is gone":    {change: gone, recorded: true, want: true},
+		"it does not say, and the definition does":      {change: depends, want: true},
+		"it does not say, nor does the definition":      {change: removed},
+		"it is of another volume":                       {change: depends, recorded: true, handle: "other"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := in(pavv1.VolumeReady, corev1.VolumeReleased, deletePolicy).with(test.change)
+			snapshot := &pavv1.PavSnapshot{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Status: pavv1.PavSnapshotStatus{DependsOnVolume: test.recorded}}
+			snapshot.Spec.Provisioner, snapshot.Spec.VolumeName, snapshot.Spec.VolumeHandle = s.o.volume.Spec.Provisioner, s.o.volume.Name, s.o.volume.Status.Handle+test.handle
+			r := &Reconciler{Client: reconciletest.Client(t, snapshot)}
+			if err := r.gatherReaders(t.Context(), &s.o); err != nil || len(s.o.dependents) > 0 != test.want {
+				t.Errorf("got %q, %v", s.o.dependents, err)
 			}
 		})
 	}

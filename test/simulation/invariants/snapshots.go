@@ -139,13 +139,9 @@ func (i *Invariants) deletingSnapshot(driver string, s *storage.Snapshot, by typ
 
 // snapshotsDepend checks that a volume that is deleted has no snapshots that depend on it.
 func (i *Invariants) snapshotsDepend(driver, handle string) {
-	p := world.Object[*pavv1.PavProvisioner](i.store, "", driver)
-	if p == nil || p.Spec.SnapshotCreation == nil || !p.Spec.SnapshotCreation.DependsOnVolume {
-		return
-	}
 	for _, record := range world.Objects[*pavv1.PavSnapshot](i.store) {
 		made := i.storage.FindSnapshot(driver, record.Status.Handle)
-		if record.Spec.Provisioner == driver && record.Spec.VolumeHandle == handle && isCut(record) && made != nil && made.By == record.UID {
+		if record.Spec.Provisioner == driver && record.Spec.VolumeHandle == handle && record.Status.DependsOnVolume && isCut(record) && made != nil && made.By == record.UID {
 			i.failf(1, "the storage of the handle %q of %s is deleted, on which PavSnapshot %s (%s) depends", handle, driver, record.Name, record.Status.Phase)
 		}
 	}
