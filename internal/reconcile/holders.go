@@ -62,29 +62,28 @@ func StorageOfSnapshot(s *pavv1.PavSnapshot) string {
 	return Storage(s.Spec.Provisioner, cmp.Or(s.Status.Handle, s.Status.PlannedHandle, s.Spec.SnapshotHandle, s.Name))
 }
 
-// StagesOfVolume returns the PavStages of a volume, by the name of its PersistentVolume, according to the cache.
-func StagesOfVolume(ctx context.Context, cache client.Reader, provisioner, volume string) ([]pavv1.PavStage, error) {
-	stages := &pavv1.PavStageList{}
-	if err := cache.List(ctx, stages, client.MatchingFields{stagesByVolume: Bucket(volume)}); err != nil {
-		return nil, fmt.Errorf("looking up where volume %q is staged: %w", volume, err)
+// StagesOf returns the PavStages of the storage with a driver and handle, according to the cache. Several PersistentVolumes may be of it.
+func StagesOf(ctx context.Context, cache client.Reader, driver, handle string) ([]pavv1.PavStage, error) {
+	storage, stages := Storage(driver, handle), &pavv1.PavStageList{}
+	if err := cache.List(ctx, stages, client.MatchingFields{stagesByStorage: Bucket(storage)}); err != nil {
+		return nil, fmt.Errorf("looking up where the volume with the handle %q is staged: %w", handle, err)
 	}
-	return slices.DeleteFunc(stages.Items, func(s pavv1.PavStage) bool {
-		return s.Spec.VolumeName != volume || s.Spec.Provisioner != provisioner
-	}), nil
+	return slices.DeleteFunc(stages.Items, func(s pavv1.PavStage) bool { return storageOfStage(&s) != storage }), nil
 }
 
-// VolumeOfHandle returns the PersistentVolume with a driver and handle, or nil, according to the cache.
-func VolumeOfHandle(ctx context.Context, cache client.Reader, driver, handle string) (*corev1.PersistentVolume, error) {
+// VolumesOf returns the PersistentVolumes of the storage with a driver and handle, according to the cache.
+func VolumesOf(ctx context.Context, cache client.Reader, driver, handle string) ([]*corev1.PersistentVolume, error) {
 	storage, volumes := Storage(driver, handle), &corev1.PersistentVolumeList{}
 	if err := cache.List(ctx, volumes, client.MatchingFields{PVsByStorage: Bucket(storage)}); err != nil {
 		return nil, fmt.Errorf("looking up the PersistentVolume with the handle %q: %w", handle, err)
 	}
+	var of []*corev1.PersistentVolume
 	for i := range volumes.Items {
 		if pv := &volumes.Items[i]; storageOfPV(pv) == storage {
-			return pv, nil
+			of = append(of, pv)
 		}
 	}
-	return nil, nil
+	return of, nil
 }
 
 // The kinds of objects that can use storage.

@@ -77,7 +77,7 @@ const (
 	// StagesByNode finds PavStages by spec.nodeName.
 	StagesByNode = "pavstage.node"
 
-	// SnapshotsByVolume finds PavSnapshots by spec.volumeName.
+	// SnapshotsByVolume finds PavSnapshots by the buckets of spec.volumeName and of the Storage of the volume.
 	SnapshotsByVolume = "pavsnapshot.volume"
 
 	// SnapshotsByStorage finds PavSnapshots by the bucket of StorageOfSnapshot.
@@ -213,7 +213,12 @@ var indexes = []index{
 	inBucket(&pavv1.PavStage{}, stagesByVolume, func(s *pavv1.PavStage) string { return s.Spec.VolumeName }),
 	of(&pavv1.PavStage{}, StagesByNode, func(s *pavv1.PavStage) string { return s.Spec.NodeName }),
 	of(&pavv1.PavSnapshot{}, SnapshotsByProvisioner, func(s *pavv1.PavSnapshot) string { return s.Spec.Provisioner }),
-	of(&pavv1.PavSnapshot{}, SnapshotsByVolume, func(s *pavv1.PavSnapshot) string { return s.Spec.VolumeName }),
+	ofMany(&pavv1.PavSnapshot{}, SnapshotsByVolume, func(s *pavv1.PavSnapshot) []string {
+		if s.Spec.VolumeName == "" {
+			return nil
+		}
+		return []string{Bucket(s.Spec.VolumeName), Bucket(Storage(s.Spec.Provisioner, s.Spec.VolumeHandle))}
+	}),
 	inBucket(&pavv1.PavSnapshot{}, SnapshotsByStorage, StorageOfSnapshot),
 	of(&corev1.Pod{}, PodsByVolume, controlledBy("PavVolume")),
 	of(&corev1.Pod{}, PodsBySnapshot, controlledBy("PavSnapshot")),

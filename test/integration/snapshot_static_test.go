@@ -140,12 +140,16 @@ func TestSnapshot_RetainedWhileItsDeletionWaits(t *testing.T) {
 	mustPatch(t, c, other, retainsSnapshot)
 	mustDelete(t, c, other)
 	gone(t, c, other)
-	exists(t, c, others, "is retained", func(r *pavv1.PavSnapshot) bool { return r.Status.Phase == pavv1.SnapshotRetained && r.Status.RetainedTime != nil })
+	exists(t, c, others, "is retained", func(r *pavv1.PavSnapshot) bool {
+		return r.Status.Phase == pavv1.SnapshotRetained && r.Status.RetainedTime != nil
+	})
 	waits(`PavSnapshot "` + others.Name + `" has the same snapshot`)
 	mustPatch(t, c, s.content, retainsSnapshot)
 	gone(t, c, s.content)
 	mustPatch(t, c, s.object, func(o *snapshotv1.VolumeSnapshot) { o.Finalizers = nil })
-	exists(t, c, s.record, "is retained", func(r *pavv1.PavSnapshot) bool { return r.Status.Phase == pavv1.SnapshotRetained && len(r.Finalizers) == 0 })
+	exists(t, c, s.record, "is retained", func(r *pavv1.PavSnapshot) bool {
+		return r.Status.Phase == pavv1.SnapshotRetained && len(r.Finalizers) == 0
+	})
 	if n := podsMade(a); n != 1 {
 		t.Errorf("%d pods were made", n)
 	}

@@ -11,7 +11,6 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/reconcile"
-	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // The kinds of readers.
@@ -29,13 +28,13 @@ type Readers struct {
 	Live client.Reader
 }
 
-// GatherStages looks up where the volume is staged, if that matters.
+// GatherStages looks up where the storage of the volume is staged, if that matters.
 func (s Readers) GatherStages(ctx context.Context, r *Reading) error {
 	if r.WhileStaged == pavv1.SnapshotAllow {
 		return nil
 	}
 	var err error
-	if r.Stages, err = reconcile.StagesOfVolume(ctx, s.Client, r.Provisioner, r.VolumeName); err != nil {
+	if r.Stages, err = reconcile.StagesOf(ctx, s.Client, r.Provisioner, r.VolumeHandle); err != nil {
 		return err
 	}
 	r.Nodes = map[string]bool{}
@@ -80,14 +79,22 @@ func (s Readers) Enter(ctx context.Context, r Reading) error {
 	return nil
 }
 
-// liveStages asks the API server where the volume is staged.
+// liveStages asks the API server where the storage of the volume is staged. It has no index by handle, so each answer reads all PavStages
+// of the provisioner, in pages.
 func (s Readers) liveStages(ctx context.Context, r Reading) ([]pavv1.PavStage, error) {
-	stages := &pavv1.PavStageList{}
-	labels := client.MatchingLabels{pavv1.ProvisionerLabel: r.Provisioner, pavv1.VolumeLabel: workflow.Hash(r.VolumeName)}
-	if err := s.Live.List(ctx, stages, labels); err != nil {
+	var stages []pavv1.PavStage
+	ofProvisioner := []client.ListOption{client.MatchingLabels{pavv1.ProvisionerLabel: r.Provisioner}}
+	err := reconcile.Pages(ctx, s.Live, &pavv1.PavStageList{}, ofProvisioner, func() { stages = nil }, func(page *pavv1.PavStageList) {
+		for i := range page.Items {
+			if page.Items[i].Spec.VolumeHandle == r.VolumeHandle {
+				stages = append(stages, page.Items[i])
+			}
+		}
+	})
+	if err != nil {
 		return nil, fmt.Errorf("asking where volume %q is staged: %w", r.VolumeName, err)
 	}
-	return stages.Items, nil
+	return stages, nil
 }
 
 // Leave removes the object from the readers.

@@ -18,8 +18,9 @@ type Reading struct {
 	// Kind and Name are those of the object, PavSnapshot or PavVolume.
 	Kind, Name string
 
-	// Provisioner is the name of the PavProvisioner, and VolumeName that of the PersistentVolume.
-	Provisioner, VolumeName string
+	// Provisioner is the name of the PavProvisioner, and VolumeName that of the PersistentVolume. VolumeHandle is the handle of the
+	// storage, of which other PersistentVolumes may be, too.
+	Provisioner, VolumeName, VolumeHandle string
 
 	// Volume is the PavVolume; nil if PaV has not provisioned the volume, which PaV then never changes.
 	Volume *pavv1.PavVolume
@@ -30,7 +31,7 @@ type Reading struct {
 	// WhileStaged says what happens before the volume is read while nodes have it staged.
 	WhileStaged pavv1.SnapshotWhileStaged
 
-	// Stages are the PavStages of the volume; with Allow, they do not matter and may be missing. Nodes says for each of their nodes whether
+	// Stages are the PavStages of the storage; with Allow, they do not matter and may be missing. Nodes says for each of their nodes whether
 	// it exists.
 	Stages []pavv1.PavStage
 	Nodes  map[string]bool

@@ -193,7 +193,7 @@ func (r *Reconciler) ofVolume(ctx context.Context, object client.Object) []ctrl.
 	if !ok {
 		return nil
 	}
-	requests := r.pendingOf(ctx, volume.Name)
+	requests := r.pendingOf(ctx, volume.Name, func(s *pavv1.PavSnapshot) bool { return s.Spec.VolumeName == volume.Name })
 	for _, reader := range volume.Status.Readers {
 		if request := named(reader.Name)[0]; reader.Kind == kind && !slices.Contains(requests, request) {
 			requests = append(requests, request)
@@ -217,12 +217,14 @@ func (r *Reconciler) ofStage(ctx context.Context, object client.Object) []ctrl.R
 	if !ok {
 		return nil
 	}
-	return r.pendingOf(ctx, stage.Spec.VolumeName)
+	return r.pendingOf(ctx, reconcile.Storage(stage.Spec.Provisioner, stage.Spec.VolumeHandle), func(s *pavv1.PavSnapshot) bool {
+		return s.Spec.Provisioner == stage.Spec.Provisioner && s.Spec.VolumeHandle == stage.Spec.VolumeHandle
+	})
 }
 
-// pendingOf returns the snapshots of a volume that are not cut yet.
-func (r *Reconciler) pendingOf(ctx context.Context, volume string) []ctrl.Request {
-	return r.records(ctx, reconcile.SnapshotsByVolume, volume, func(s *pavv1.PavSnapshot) bool { return observation{record: s}.pending() })
+// pendingOf returns the snapshots of a volume that are not cut yet. The key is its name or its storage, and of tells its snapshots.
+func (r *Reconciler) pendingOf(ctx context.Context, key string, of func(*pavv1.PavSnapshot) bool) []ctrl.Request {
+	return r.records(ctx, reconcile.SnapshotsByVolume, reconcile.Bucket(key), func(s *pavv1.PavSnapshot) bool { return of(s) && observation{record: s}.pending() })
 }
 
 // storageChanges passes the ends of records, and updates that may free storage.

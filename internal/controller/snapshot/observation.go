@@ -136,7 +136,8 @@ func (o observation) restored() bool {
 // reading returns the snapshot as a reader of its volume.
 func (o observation) reading() reading.Reading {
 	return reading.Reading{
-		Kind: kind, Name: o.record.Name, Provisioner: o.record.Spec.Provisioner, VolumeName: o.record.Spec.VolumeName, Volume: o.volume,
+		Kind: kind, Name: o.record.Name, Provisioner: o.record.Spec.Provisioner,
+		VolumeName: o.record.Spec.VolumeName, VolumeHandle: o.record.Spec.VolumeHandle, Volume: o.volume,
 		WhileStaged: reading.WhileStaged(o.provisioner), Stages: o.stages, Nodes: o.nodes, SyncRequested: o.record.Status.SyncRequestTime, Now: o.now,
 	}
 }

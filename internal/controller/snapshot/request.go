@@ -1,10 +1,12 @@
 package snapshot
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
@@ -192,10 +194,15 @@ func (r *Reconciler) addClass(ctx context.Context, content *snapshotv1.VolumeSna
 // addVolume adds the volume of a handle, and its claim. Requested is when the snapshot was requested.
 func (r *Reconciler) addVolume(ctx context.Context, handle string, requested metav1.Time, record *pavv1.PavSnapshot) error {
 	record.Spec.VolumeHandle = handle
-	pv, err := reconcile.VolumeOfHandle(ctx, r.Client, record.Spec.Provisioner, handle)
+	named, err := claimNamed(record)
 	if err != nil {
 		return err
 	}
+	volumes, err := reconcile.VolumesOf(ctx, r.Client, record.Spec.Provisioner, handle)
+	if err != nil {
+		return err
+	}
+	pv := volumeOf(volumes, record.Spec.SnapshotRef.Namespace, named)
 	const soon = 10 * time.Second
 	if pv == nil && r.Now().Sub(requested.Time).Abs() < soon {
 		return &reconcile.Later{After: time.Second} // the cache may be behind
@@ -209,7 +216,7 @@ func (r *Reconciler) addVolume(ctx context.Context, handle string, requested met
 	if objects.PersistentVolume, err = r.copyOf(ctx, corev1.SchemeGroupVersion.WithKind("PersistentVolume"), client.ObjectKeyFromObject(pv)); err != nil {
 		return err
 	}
-	claim, err := claimOf(record)
+	claim, err := claimOf(record, named)
 	if err != nil {
 		return err
 	}
@@ -218,24 +225,60 @@ func (r *Reconciler) addVolume(ctx context.Context, handle string, requested met
 	return err
 }
 
-// claimOf returns the claim to which the PersistentVolume of a record was bound when it was copied. It must be the one that the
-// VolumeSnapshot names: after the request, the PersistentVolume may have been given to another claim, whose data is not to be captured.
-func claimOf(record *pavv1.PavSnapshot) (*corev1.ObjectReference, error) {
-	ref, copied := record.Spec.SnapshotRef, record.Spec.Objects
-	pv, snapshot := &corev1.PersistentVolume{}, &snapshotv1.VolumeSnapshot{}
-	for raw, into := range map[*apiextensionsv1.JSON]any{copied.PersistentVolume: pv, copied.Snapshot: snapshot} {
-		if raw == nil {
-			continue
-		}
-		if err := json.Unmarshal(raw.Raw, into); err != nil {
-			return nil, fmt.Errorf("decoding the copy of a %T: %w", into, err)
+// claimNamed returns the name of the claim that the VolumeSnapshot names; "" if the VolumeSnapshot is gone.
+func claimNamed(record *pavv1.PavSnapshot) (string, error) {
+	snapshot := &snapshotv1.VolumeSnapshot{}
+	if err := decode(record.Spec.Objects.Snapshot, snapshot); err != nil {
+		return "", err
+	}
+	if named := snapshot.Spec.Source.PersistentVolumeClaimName; snapshot.UID == record.Spec.SnapshotRef.UID && named != nil {
+		return *named, nil
+	}
+	return "", nil
+}
+
+// volumeOf returns that one of the PersistentVolumes of a handle which is bound to a claim, or else any of them; nil if there are none.
+func volumeOf(volumes []*corev1.PersistentVolume, namespace, claim string) *corev1.PersistentVolume {
+	rank := func(pv *corev1.PersistentVolume) int {
+		switch ref := pv.Spec.ClaimRef; {
+		case ref == nil || ref.Namespace != namespace || ref.Name != claim:
+			return 0
+		case pv.Status.Phase != corev1.VolumeBound:
+			return 1
+		default:
+			return 2
 		}
 	}
-	claim, named := pv.Spec.ClaimRef, snapshot.Spec.Source.PersistentVolumeClaimName
-	if claim == nil || claim.UID == "" || claim.Namespace != ref.Namespace || snapshot.UID == ref.UID && named != nil && claim.Name != *named {
+	if len(volumes) == 0 {
+		return nil
+	}
+	return slices.MaxFunc(volumes, func(a, b *corev1.PersistentVolume) int { return cmp.Compare(rank(a), rank(b)) })
+}
+
+// claimOf returns the claim to which the PersistentVolume of a record was bound when it was copied. It must be the one that the
+// VolumeSnapshot names, or any of its namespace if that is not known: after the request, the PersistentVolume may have been given to
+// another claim, whose data is not to be captured.
+func claimOf(record *pavv1.PavSnapshot, named string) (*corev1.ObjectReference, error) {
+	pv := &corev1.PersistentVolume{}
+	if err := decode(record.Spec.Objects.PersistentVolume, pv); err != nil {
+		return nil, err
+	}
+	ref, claim := record.Spec.SnapshotRef, pv.Spec.ClaimRef
+	if claim == nil || claim.UID == "" || claim.Namespace != ref.Namespace || named != "" && claim.Name != named {
 		return nil, refuse("PersistentVolume %q is not bound any more to the claim that VolumeSnapshot %q names", record.Spec.VolumeName, ref.Namespace+"/"+ref.Name)
 	}
 	return claim, nil
+}
+
+// decode decodes the copy of an object; without one, the object stays empty.
+func decode(raw *apiextensionsv1.JSON, into any) error {
+	if raw == nil {
+		return nil
+	}
+	if err := json.Unmarshal(raw.Raw, into); err != nil {
+		return fmt.Errorf("decoding the copy of a %T: %w", into, err)
+	}
+	return nil
 }
 
 func snapshotKind(name string) schema.GroupVersionKind {

@@ -39,11 +39,45 @@ func TestClaimOf(t *testing.T) {
 			if test.snapshot != nil {
 				record.Spec.Objects.Snapshot = encoded(t, test.snapshot)
 			}
-			claim, err := claimOf(record)
+			named, err := claimNamed(record)
+			if err != nil {
+				t.Fatal(err)
+			}
+			claim, err := claimOf(record, named)
 			if podplan.IsRefusal(err) != test.refused || !test.refused && (err != nil || claim.UID != "u") {
 				t.Errorf("got %v, %v", claim, err)
 			}
 		})
+	}
+}
+
+// Of several PersistentVolumes of one handle, the snapshot is of the one that is bound to its claim.
+func TestVolumeOf(t *testing.T) {
+	pv := func(name, claim string, phase corev1.PersistentVolumePhase) *corev1.PersistentVolume {
+		return &corev1.PersistentVolume{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PersistentVolumeSpec{ClaimRef: &corev1.ObjectReference{Namespace: "default", Name: claim}},
+			Status: corev1.PersistentVolumeStatus{Phase: phase},
+		}
+	}
+	released, bound, other := pv("released", "data", corev1.VolumeReleased), pv("bound", "data", corev1.VolumeBound), pv("other", "other", corev1.VolumeBound)
+	unbound := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "unbound"}}
+	for name, test := range map[string]struct {
+		volumes []*corev1.PersistentVolume
+		want    string
+	}{
+		"one is another claim's": {[]*corev1.PersistentVolume{other, bound}, "bound"},
+		"one is released":        {[]*corev1.PersistentVolume{released, bound, unbound}, "bound"},
+		"only one is released":   {[]*corev1.PersistentVolume{other, released}, "released"},
+		"none is the claim's":    {[]*corev1.PersistentVolume{unbound}, "unbound"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := volumeOf(test.volumes, "default", "data"); got.Name != test.want {
+				t.Errorf("got %s, want %s", got.Name, test.want)
+			}
+		})
+	}
+	if got := volumeOf(nil, "default", "data"); got != nil {
+		t.Errorf("got %s", got.Name)
 	}
 }
 

@@ -32,7 +32,7 @@ func (r *Reconciler) gatherReaders(ctx context.Context, o *observation) error {
 		return err
 	}
 	snapshots := &pavv1.PavSnapshotList{}
-	if err := r.Client.List(ctx, snapshots, client.MatchingFields{reconcile.SnapshotsByVolume: o.volume.Name}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, snapshots, client.MatchingFields{reconcile.SnapshotsByVolume: reconcile.Bucket(o.volume.Name)}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("looking up the snapshots of volume %q: %w", o.volume.Name, err)
 	}
 	o.addDependents(snapshots)

@@ -112,7 +112,8 @@ func (o observation) reading() reading.Reading {
 	case !o.isClone():
 		r.Snapshot = o.source.snapshot
 	default:
-		r.VolumeName, r.Volume, r.WhileStaged = o.volume.Spec.Source.VolumeName, o.source.volume, reading.WhileStaged(o.provisioner)
+		r.VolumeName, r.VolumeHandle = o.volume.Spec.Source.VolumeName, o.volume.Spec.Source.Handle
+		r.Volume, r.WhileStaged = o.source.volume, reading.WhileStaged(o.provisioner)
 		r.Stages, r.Nodes, r.SyncRequested = o.source.stages, o.source.nodes, o.volume.Status.SyncRequestTime
 	}
 	return r
