@@ -121,12 +121,37 @@ func (r Reading) Unsynced() []*pavv1.PavStage {
 	return stages
 }
 
+// NextSync returns the time to request of the nodes now. It is later than all that a stage was asked for or has answered, so that none of
+// these is taken for the answer: the time of the cluster is corrected, also to an earlier one.
+func (r Reading) NextSync(now time.Time) metav1.MicroTime {
+	for i := range r.Stages {
+		known := []time.Time{askedOf(&r.Stages[i])}
+		if answered := r.Stages[i].Status.SyncedTime; answered != nil {
+			known = append(known, answered.Time)
+		}
+		for _, at := range known {
+			if !at.Before(now) {
+				now = at.Add(time.Microsecond)
+			}
+		}
+	}
+	return metav1.NewMicroTime(now)
+}
+
+// askedOf returns for when a stage was last asked, or the zero time.
+func askedOf(s *pavv1.PavStage) time.Time {
+	asked, err := time.Parse(pavv1.RetryFormat, s.Annotations[pavv1.SyncAnnotation])
+	if err != nil {
+		return time.Time{}
+	}
+	return asked
+}
+
 // Unasked returns the stages that have yet to get the annotation that asks their nodes.
 func (r Reading) Unasked() []*pavv1.PavStage {
 	var stages []*pavv1.PavStage
 	for _, s := range r.Unsynced() {
-		asked, err := time.Parse(pavv1.RetryFormat, s.Annotations[pavv1.SyncAnnotation])
-		if err != nil || asked.Before(r.SyncRequested.Time) {
+		if askedOf(s).Before(r.SyncRequested.Time) {
 			stages = append(stages, s)
 		}
 	}

@@ -88,7 +88,7 @@ func (r *Reconciler) beginning(o observation, plan *podplan.SnapshotPlan) change
 			return // what is cut stays where it is, also if its volume is gone
 		}
 		if reading.WhileStaged(o.provisioner) == pavv1.SnapshotSync {
-			status.SyncRequestTime = new(metav1.NewMicroTime(r.Now()))
+			status.SyncRequestTime = new(o.reading().NextSync(r.Now()))
 		}
 		status.AccessibleTopology, _ = o.reachable()
 		status.DependsOnVolume = o.provisioner.Spec.SnapshotCreation.DependsOnVolume
@@ -172,8 +172,7 @@ func (r *Reconciler) recordCut(ctx context.Context, o observation, _ rule.Decisi
 	}
 	if err := r.patchStatus(ctx, o.record, func(status *pavv1.PavSnapshotStatus) {
 		status.Handle, status.Size, status.SyncRequestTime = outcome.Handle, size, nil
-		// What was written before this time is in the snapshot.
-		status.CreationTime = new(metav1.NewMicroTime(workflow.StartOf(pod)))
+		status.CreationTime = new(o.cutTime())
 		if o.isUnprocessed() {
 			status.Phase = pavv1.SnapshotCut
 			setCondition(o.record, status, pavv1.SnapshotCreated, "Processing", fmt.Sprintf("the snapshot is cut, and pod %s/%s processes it", pod.Namespace, pod.Name))

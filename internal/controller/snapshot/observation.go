@@ -6,6 +6,7 @@ import (
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/attempt"
@@ -110,6 +111,16 @@ func (o observation) isTakenOverCut() bool {
 func (o observation) isUnprocessed() bool {
 	pod := o.pod()
 	return workflow.IsReady(pod) && workflow.Judge(pod) != workflow.Succeeded
+}
+
+// cutTime returns the time of which the snapshot is: what was written before it is in the snapshot. With Sync, that is sure only of what
+// was written before the nodes were asked.
+func (o observation) cutTime() metav1.MicroTime {
+	at := metav1.NewMicroTime(workflow.StartOf(o.pod()))
+	if asked := o.record.Status.SyncRequestTime; asked != nil && asked.Before(&at) {
+		return *asked
+	}
+	return at
 }
 
 // unwanted reports whether nobody wants the snapshot any more: VolumeSnapshotContent and VolumeSnapshot are both being deleted or gone.

@@ -5,6 +5,7 @@ import (
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
@@ -27,6 +28,27 @@ func TestIsUnprocessed(t *testing.T) {
 			s := requested().with(intends(pavv1.SnapshotCreating), thePod(test.changes...))
 			if got := s.isUnprocessed(); got != test.want {
 				t.Errorf("got %t, want %t", got, test.want)
+			}
+		})
+	}
+}
+
+// What nodes had in memory is in the snapshot as they had it when they were asked, not when the pod started.
+func TestCutTime(t *testing.T) {
+	for name, test := range map[string]struct {
+		asked, want int // seconds ago; the pod started 8 seconds ago
+	}{
+		"no node was asked":                       {want: 8},
+		"nodes were asked before the pod started": {asked: 30, want: 30},
+		"the clock was set back after that":       {asked: 5, want: 8},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := requested().with(intends(pavv1.SnapshotCreating), thePod())
+			if test.asked > 0 {
+				s.with(asked(test.asked, false))
+			}
+			if got := s.cutTime(); !got.Equal(new(metav1.NewMicroTime(ago(test.want).Time))) {
+				t.Errorf("got %s, want %d s ago", got, test.want)
 			}
 		})
 	}

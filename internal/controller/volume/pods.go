@@ -63,7 +63,7 @@ func (r *Reconciler) intend(ctx context.Context, o observation, i intent) error 
 		i.change(status)
 		status.Step, status.Pods, status.SyncRequestTime = i.step, number, nil
 		if i.step == pavv1.StepCreating && o.mustSync() {
-			status.SyncRequestTime = new(metav1.NewMicroTime(r.Now()))
+			status.SyncRequestTime = new(o.reading().NextSync(r.Now()))
 		}
 		setGeneration(status, i.generation)
 		status.Pod = &pavv1.PodReference{Namespace: pod.Namespace, Name: pod.Name, Due: new(metav1.NewTime(r.Now()))}
