@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/podplan"
 )
 
 // withheldTo returns what is to be done with a volume while no node has it staged, so that no node may begin to stage it now;
@@ -48,22 +47,12 @@ func (t *task) awaitRelease(ctx context.Context, record *pavv1.PavVolume) error 
 	return nil
 }
 
-// mayWithhold reports whether volumes of a provisioner can be withheld. A snapshot or a clone that is being made may have been
-// requested before whileStaged was changed or, for a clone, removed, so its value does not matter.
-func mayWithhold(provisioner *pavv1.PavProvisioner) bool {
-	spec := &provisioner.Spec
-	return spec.VolumeExpansion != nil || spec.SnapshotCreation != nil || podplan.CanCreateFrom(spec.VolumeCreation, pavv1.DataSourceClaim)
-}
-
 // observeWithheld gathers whether no node is to have the volume now. This is asked after the PavStage was written, so that either
-// the controller agent sees the PavStage, or the node sees that the volume is withheld.
+// the controller agent sees the PavStage, or the node sees that the volume is withheld. The definition says nothing about that: a
+// snapshot or a clone that is being made may have been requested before it was changed, and the cache may be behind.
 func (t *task) observeWithheld(ctx context.Context, o *observation) error {
 	if t.ending || t.newCapacity > 0 || t.ofClient() || o.restaging || o.stagingIntended || o.phase == pavv1.StageStaged || o.phase == pavv1.StageUnstaging {
 		return nil
-	}
-	provisioner, err := t.catalogue.Provisioner(ctx, t.Driver)
-	if err != nil || provisioner == nil || !mayWithhold(provisioner) {
-		return err
 	}
 	volume := &corev1.PersistentVolume{}
 	if err := json.Unmarshal(t.stage.Spec.Volume.Raw, volume); err != nil {

@@ -119,7 +119,7 @@ func TestObserveWithheld(t *testing.T) {
 		"it is to be cloned as before":           {spec: clones, status: clonedBy(true), want: true},
 		"it is cloned while nodes have it":       {spec: clones, status: clonedBy(false)},
 		"nothing is to be done":                  {spec: snapshots},
-		"its provisioner does neither":           {status: readBy(true)},
+		"its provisioner does neither any more":  {status: readBy(true), want: true},
 		"a validation pod runs":                  {spec: snapshots, status: readBy(true), o: observation{phase: pavv1.StageValidating}, want: true},
 		"a staging pod may have run":             {spec: snapshots, status: readBy(true), o: observation{phase: pavv1.StageStaging, stagingIntended: true}},
 		"the node has it":                        {spec: snapshots, status: readBy(true), o: observation{phase: pavv1.StageStaged}},
