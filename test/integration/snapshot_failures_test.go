@@ -4,8 +4,10 @@ import (
 	"testing"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/workflow"
@@ -41,6 +43,28 @@ func TestSnapshot_Failures_AreRevertedAndRepeated(t *testing.T) {
 	noPodIsLeft(t, c)
 	s.delete(t)
 	end(t, c, s.deletion(t, 5, s.record.Name), workflow.Result{}, 0)
+	s.wantGone(t)
+}
+
+// A pod that is removed by force may have chosen a handle, which nobody will know: people are told where they may look.
+func TestSnapshot_Failures_OfAPodThatVanishes_AreSaid(t *testing.T) {
+	c := start(t)
+	run(t, c)
+	_, pv, _ := snappedVolume(t, c, "snapped-by-nobody")
+	s := requestSnapshot(t, c, pv, "snapped-by-nobody", "monday")
+	pod := s.creation(t, 1, "none")
+	startPod(t, c, pod)
+	mustPatch(t, c, pod, func(p *corev1.Pod) { p.Finalizers = nil })
+	removeNow(t, c, pod)
+	revert := s.deletion(t, 2, "none")
+	for _, object := range []client.Object{s.object, s.content, s.record} {
+		wantEvent(t, c, object, "Warning", "SnapshotDeleteError", "what the pod made may be left")
+	}
+	end(t, c, revert, workflow.Result{}, 0)
+	end(t, c, s.creation(t, 3, "none"), workflow.Result{}, 0)
+	s.wantSays(t, s.record.Name+", 1073741824, ready.")
+	s.delete(t)
+	end(t, c, s.deletion(t, 4, s.record.Name), workflow.Result{}, 0)
 	s.wantGone(t)
 }
 

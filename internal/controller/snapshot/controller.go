@@ -73,6 +73,7 @@ type Reconciler struct {
 	expectations reconcile.Expectations // of PavSnapshots
 	contents     reconcile.Expectations // of VolumeSnapshotContents
 	repeats      observability.Repeats
+	left         observability.Repeats // of events about snapshots that may be left, apart from all others
 	handles      reconcile.Reservations
 
 	mu      sync.Mutex
@@ -348,6 +349,7 @@ func (r *Reconciler) absent(ctx context.Context, name string) error {
 	r.slots.Release(name)
 	r.handles.Release(name)
 	r.expectations.Forget(name)
+	r.left.Forget(name)
 	pods, err := r.podsOf(ctx, name)
 	if err != nil {
 		return err

@@ -66,7 +66,8 @@ func (r *Reconciler) revert(ctx context.Context, o observation, d rule.Decision)
 	return r.patchStatus(ctx, o.record, told)
 }
 
-// told records what is known of what the pod of a creation that is to be reverted has made. What another object has is not deleted.
+// told records what is known of what the pod of a creation that is to be reverted has made. What another object has is not deleted, and
+// what has a handle that nobody knows cannot be, which is reported.
 func (r *Reconciler) told(ctx context.Context, o observation) (change, error) {
 	handle := ""
 	if pod := o.pod(); pod != nil {
@@ -80,6 +81,9 @@ func (r *Reconciler) told(ctx context.Context, o observation) (change, error) {
 	others, err := r.holders(ctx, o.record, cmp.Or(handle, o.record.Name))
 	if err != nil {
 		return nil, err
+	}
+	if o.isHandleUnknown() {
+		r.tellLeft(o) // before the record loses the pod: better twice than never
 	}
 	return func(status *pavv1.PavSnapshotStatus) {
 		status.Step, status.Pod, status.Handle = pavv1.SnapshotReverting, nil, handle

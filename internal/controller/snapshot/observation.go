@@ -113,6 +113,26 @@ func (o observation) isUnprocessed() bool {
 	return workflow.IsReady(pod) && workflow.Judge(pod) != workflow.Succeeded
 }
 
+// isHandleUnknown reports whether the recorded creation pod may have made a snapshot of a handle that it chose, which will never be known.
+func (o observation) isHandleUnknown() bool {
+	if o.record.Status.PlannedHandle != "" || !o.attempt().HasBegun() {
+		return false
+	}
+	pod := o.pod()
+	if pod == nil {
+		return true
+	}
+	switch result, err := workflow.ResultOf(pod); {
+	case err != nil:
+		return true
+	case result == nil:
+		return !attempt.WasNeverBound(pod) && (!workflow.NeverRan(pod) || o.nodeGone || pod.Annotations[pavv1.GivenAnnotation] != "")
+	default:
+		_, unreadable := result.Unreadable[workflow.SnapshotHandleFile]
+		return unreadable || result.SnapshotHandle != "" && workflow.CheckHandle(result.SnapshotHandle) != nil
+	}
+}
+
 // cutTime returns the time of which the snapshot is: what was written before it is in the snapshot. With Sync, that is sure only of what
 // was written before the nodes were asked.
 func (o observation) cutTime() metav1.MicroTime {

@@ -54,6 +54,32 @@ func TestCutTime(t *testing.T) {
 	}
 }
 
+// What a pod has made can be found only by its handle.
+func TestIsHandleUnknown(t *testing.T) {
+	creating, over := intends(pavv1.SnapshotCreating), ended(corev1.PodFailed)
+	for name, test := range map[string]struct {
+		state *state
+		want  bool
+	}{
+		"no pod was created":                         {requested().with(creating), false},
+		"the pod is gone":                            {requested().with(creating, func(s *state) { s.record.Status.Pod.UID = "u" }), true},
+		"the pod is gone, and the handle is planned": {requested().with(creating, func(s *state) { s.record.Status.Pod.UID, s.record.Status.PlannedHandle = "u", "h" }), false},
+		"the pod chose none":                         {requested().with(creating, thePod(over, reports(`{}`))), false},
+		"the pod chose one":                          {requested().with(creating, thePod(over, reports(`{"snapshotHandle":"h"}`))), false},
+		"the pod chose an invalid one":               {requested().with(creating, thePod(over, reports(`{"snapshotHandle":"two\nlines"}`))), true},
+		"what the pod chose cannot be read":          {requested().with(creating, thePod(over, reports(`{"unreadable":{"snapshotHandle":"too long"}}`))), true},
+		"what its node reports cannot be read":       {requested().with(creating, thePod(over, reports(`no JSON`))), true},
+		"its node reports nothing":                   {requested().with(creating, thePod(over)), true},
+		"the pod never ran":                          {requested().with(creating, thePod(unstarted, neverBound)), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := test.state.isHandleUnknown(); got != test.want {
+				t.Errorf("got %t, want %t", got, test.want)
+			}
+		})
+	}
+}
+
 // What was cut and not ready when its record was lost is processed once more.
 func TestIsTakenOverCut(t *testing.T) {
 	says := func(ready *bool) func(*state) {

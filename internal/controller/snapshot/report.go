@@ -210,6 +210,22 @@ func (r *Reconciler) tell(o observation, eventType, reason, message string) {
 	}
 }
 
+// tellLeft reports that a snapshot may be left whose handle is not known. The PavProvisioner is told, too, as the other objects may be gone
+// by then. What follows may be repeated while the cache is behind, so the event is limited.
+func (r *Reconciler) tellLeft(o observation) {
+	ref := o.record.Status.Pod
+	text := observability.Clip(fmt.Sprintf("PavProvisioner %q: it is not known which handle pod %s/%s chose for PavSnapshot %q, so that only what has the default handle is deleted; "+
+		"what the pod made may be left: look for it, and give the definition a snapshotCreation.handle, which makes it known in advance",
+		o.record.Spec.Provisioner, ref.Namespace, ref.Name, o.record.Name), observability.MaxNote)
+	if due, _ := r.left.Due(o.record.Name, text, r.Now()); !due {
+		return
+	}
+	if o.provisioner != nil {
+		r.Events.Event(o.provisioner, corev1.EventTypeWarning, protocol.SnapshotDeleteError, text)
+	}
+	r.tell(o, corev1.EventTypeWarning, protocol.SnapshotDeleteError, text)
+}
+
 func (r *Reconciler) tellContent(content *snapshotv1.VolumeSnapshotContent, eventType, reason, message string) {
 	message = observability.Clip(message, observability.MaxNote)
 	r.Events.Event(content, eventType, reason, message)
