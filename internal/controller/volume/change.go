@@ -64,7 +64,7 @@ func endChange(kind string) func(*Reconciler, context.Context, observation, deci
 }
 
 // keptModification returns what is kept of a modification that is not continued: the volume may have some of its attributes, so that
-// the next claim that names a class gets all of them anew. It returns nil if it has none.
+// the next claim that names a class gets all of them. It returns nil if it has none.
 func keptModification(status *pavv1.PavVolumeStatus) *pavv1.VolumeModificationRecord {
 	if !status.Modification.HasEffects() {
 		return nil

@@ -90,6 +90,7 @@ func (n *Node) expanded(t *target, claim *corev1.PersistentVolumeClaim, capacity
 		n.says(claim, capacity, func(s *corev1.PersistentVolumeClaimStatus) {
 			s.AllocatedResourceStatuses[corev1.ResourceStorage] = corev1.PersistentVolumeClaimNodeResizeInfeasible
 		})
+	default: // kubelet repeats the call
 	}
 }
 
