@@ -7,10 +7,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/reconcile"
+	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // The kinds of readers.
@@ -79,22 +82,43 @@ func (s Readers) Enter(ctx context.Context, r Reading) error {
 	return nil
 }
 
-// liveStages asks the API server where the storage of the volume is staged. It has no index by handle, so each answer reads all PavStages
-// of the provisioner, in pages.
+// liveStages asks the API server where the storage of the volume is staged. PavStages have a label for the name of their
+// PersistentVolume, and none for the handle: the names are those of which the cache has a PersistentVolume or a PavStage.
 func (s Readers) liveStages(ctx context.Context, r Reading) ([]pavv1.PavStage, error) {
-	var stages []pavv1.PavStage
-	ofProvisioner := []client.ListOption{client.MatchingLabels{pavv1.ProvisionerLabel: r.Provisioner}}
-	err := reconcile.Pages(ctx, s.Live, &pavv1.PavStageList{}, ofProvisioner, func() { stages = nil }, func(page *pavv1.PavStageList) {
-		for i := range page.Items {
-			if page.Items[i].Spec.VolumeHandle == r.VolumeHandle {
-				stages = append(stages, page.Items[i])
-			}
-		}
-	})
+	hashes, err := s.hashesOf(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	named, err := labels.NewRequirement(pavv1.VolumeLabel, selection.In, hashes)
 	if err != nil {
 		return nil, fmt.Errorf("asking where volume %q is staged: %w", r.VolumeName, err)
 	}
-	return stages, nil
+	stages := &pavv1.PavStageList{}
+	of := client.MatchingLabelsSelector{Selector: labels.SelectorFromSet(labels.Set{pavv1.ProvisionerLabel: r.Provisioner}).Add(*named)}
+	if err := s.Live.List(ctx, stages, of); err != nil {
+		return nil, fmt.Errorf("asking where volume %q is staged: %w", r.VolumeName, err)
+	}
+	return slices.DeleteFunc(stages.Items, func(s pavv1.PavStage) bool { return s.Spec.VolumeHandle != r.VolumeHandle }), nil
+}
+
+// hashesOf returns the labels of the PersistentVolumes that are, or were, of the storage that is read.
+func (s Readers) hashesOf(ctx context.Context, r Reading) ([]string, error) {
+	hashes := []string{workflow.Hash(r.VolumeName)}
+	volumes, err := reconcile.VolumesOf(ctx, s.Client, r.Provisioner, r.VolumeHandle)
+	if err != nil {
+		return nil, err
+	}
+	for _, pv := range volumes {
+		hashes = append(hashes, workflow.Hash(pv.Name))
+	}
+	stages, err := reconcile.StagesOf(ctx, s.Client, r.Provisioner, r.VolumeHandle)
+	if err != nil {
+		return nil, err
+	}
+	for i := range stages {
+		hashes = append(hashes, workflow.Hash(stages[i].Spec.VolumeName))
+	}
+	return hashes, nil
 }
 
 // Leave removes the object from the readers.

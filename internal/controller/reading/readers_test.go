@@ -10,6 +10,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/reconcile/reconciletest"
+	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // No earlier request or answer is taken for the answer to a new request, also if the clock was set back since.
@@ -52,7 +53,7 @@ func TestNextSync(t *testing.T) {
 func TestStages_AreThoseOfTheStorage(t *testing.T) {
 	stage := func(name, provisioner, volume, handle string) *pavv1.PavStage {
 		return &pavv1.PavStage{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{pavv1.ProvisionerLabel: provisioner}},
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{pavv1.ProvisionerLabel: provisioner, pavv1.VolumeLabel: workflow.Hash(volume)}},
 			Spec:       pavv1.PavStageSpec{Provisioner: provisioner, VolumeName: volume, VolumeHandle: handle, NodeName: "node-of-" + name},
 		}
 	}
