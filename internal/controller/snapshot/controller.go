@@ -75,6 +75,7 @@ type Reconciler struct {
 	repeats      observability.Repeats
 	left         observability.Repeats // of events about snapshots that may be left, apart from all others
 	handles      reconcile.Reservations
+	asking       chan struct{} // is full while the API server is asked who has a snapshot
 
 	mu      sync.Mutex
 	adopted bool // whether the queue has the pods of earlier agents
@@ -83,6 +84,7 @@ type Reconciler struct {
 // prepare takes part in the slots. It must be called before the manager starts.
 func (r *Reconciler) prepare() {
 	r.slots = r.Pool.Of(kind, func(name string) { r.requests.Add(named(name)[0]) })
+	r.asking = make(chan struct{}, 1)
 	r.ledger = ledger.Writer[*pavv1.PavSnapshot]{Client: r.Client, Expectations: &r.expectations, Version: r.Version, Now: r.Now}
 }
 

@@ -139,8 +139,15 @@ func earlierIn(records *pavv1.PavSnapshotList, name, storage string) *pavv1.PavS
 
 // checkAlone asks the API server whether no other object has the snapshot that is about to be deleted. If one has, the cache is behind,
 // and the error is reconcile.ErrStale. The API server has no index by handle, so each answer reads all snapshots of the provisioner, and
-// all VolumeSnapshotContents, in pages.
+// all VolumeSnapshotContents, in pages. One is asked at a time: the copies in 500 PavSnapshots can have 32 MiB, and many snapshots may be
+// deleted at once.
 func (r *Reconciler) checkAlone(ctx context.Context, record *pavv1.PavSnapshot) error {
+	select {
+	case r.asking <- struct{}{}:
+		defer func() { <-r.asking }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	f := newFound(record, handleOf(record))
 	again := func() { *f = *newFound(record, handleOf(record)) }
 	ofProvisioner := []client.ListOption{client.MatchingLabels{pavv1.ProvisionerLabel: record.Spec.Provisioner}}

@@ -1,10 +1,16 @@
 package snapshot
 
 import (
+	"context"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/reconcile"
@@ -62,4 +68,38 @@ func TestEarlierIn(t *testing.T) {
 	if got := earlierIn(records, "own", reconcile.Storage("p", "h")); got == nil || got.Name != "retained" {
 		t.Errorf("got %v", got)
 	}
+}
+
+// slowReader is an API server that takes a second for each list, all of which are empty. It notes how many were read at once.
+type slowReader struct {
+	client.Reader
+
+	now, most atomic.Int32
+}
+
+func (s *slowReader) List(context.Context, client.ObjectList, ...client.ListOption) error {
+	s.most.Store(max(s.most.Load(), s.now.Add(1)))
+	time.Sleep(time.Second) // of the bubble
+	s.now.Add(-1)
+	return nil
+}
+
+// Each of the lists can have many megabytes, and every worker may delete a snapshot.
+func TestCheckAlone_ReadsOneListAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		live := &slowReader{}
+		r := &Reconciler{Live: live, asking: make(chan struct{}, 1)}
+		var all sync.WaitGroup
+		for range 5 {
+			all.Go(func() {
+				if err := r.checkAlone(t.Context(), &pavv1.PavSnapshot{}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if most := live.most.Load(); most != 1 {
+			t.Errorf("%d lists were read at once", most)
+		}
+	})
 }
