@@ -79,7 +79,7 @@ type slowReader struct {
 
 func (s *slowReader) List(context.Context, client.ObjectList, ...client.ListOption) error {
 	s.most.Store(max(s.most.Load(), s.now.Add(1)))
-	time.Sleep(time.Second) // of the bubble
+	<-time.After(time.Second) // of the bubble
 	s.now.Add(-1)
 	return nil
 }
