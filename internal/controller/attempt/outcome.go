@@ -120,3 +120,9 @@ func UnreportedFor(now time.Time, pod *corev1.Pod) time.Duration {
 func WasNeverBound(pod *corev1.Pod) bool {
 	return pod != nil && pod.Spec.NodeName == "" && !workflow.Started(pod)
 }
+
+// CertainlyNeverRan reports whether it is certain that no container of a pod that is over ever ran: it was never bound, or its node,
+// which exists, says so and has not given it its /pav.
+func CertainlyNeverRan(pod *corev1.Pod, nodeGone bool) bool {
+	return WasNeverBound(pod) || workflow.NeverRan(pod) && !nodeGone && pod.Annotations[pavv1.GivenAnnotation] == ""
+}

@@ -237,7 +237,7 @@ func (o observation) awaitsReport() bool {
 	default:
 		return false
 	}
-	if workflow.IsReported(pod) || attempt.WasNeverBound(pod) || workflow.NeverRan(pod) && pod.Annotations[pavv1.GivenAnnotation] == "" && !o.nodeGone {
+	if workflow.IsReported(pod) || attempt.CertainlyNeverRan(pod, o.nodeGone) {
 		return false
 	}
 	return !o.nodeGone && attempt.UnreportedFor(o.now, pod) < attempt.LongDelay || attempt.HasEndedWithin(o.now, pod, attempt.ResultDelay)

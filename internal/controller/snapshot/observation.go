@@ -126,7 +126,7 @@ func (o observation) isHandleUnknown() bool {
 	case err != nil:
 		return true
 	case result == nil:
-		return !attempt.WasNeverBound(pod) && (!workflow.NeverRan(pod) || o.nodeGone || pod.Annotations[pavv1.GivenAnnotation] != "")
+		return !attempt.CertainlyNeverRan(pod, o.nodeGone)
 	default:
 		_, unreadable := result.Unreadable[workflow.SnapshotHandleFile]
 		return unreadable || result.SnapshotHandle != "" && workflow.CheckHandle(result.SnapshotHandle) != nil

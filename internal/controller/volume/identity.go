@@ -86,7 +86,7 @@ func (o observation) chosen() (string, knowledge) {
 		return "", handleUnknown
 	case result != nil:
 		return handleOf(result, o.volume.Name)
-	case attempt.WasNeverBound(pod), workflow.NeverRan(pod) && !o.nodeGone && pod.Annotations[pavv1.GivenAnnotation] == "":
+	case attempt.CertainlyNeverRan(pod, o.nodeGone):
 		return o.volume.Name, handleKnown
 	case o.nodeGone && !attempt.HasEndedWithin(o.now, pod, attempt.ResultDelay), attempt.UnreportedFor(o.now, pod) >= attempt.LongDelay:
 		return "", handleUnknown
