@@ -86,9 +86,7 @@ func TestAPIServerDown_ClientsContinue(t *testing.T) {
 	begin()
 	t.Logf("the API server was away for %.0f s", time.Since(stopped).Seconds())
 
-	eventually(t, "the API server is back", func(ctx context.Context) error {
-		return kube.List(ctx, &corev1.NodeList{})
-	})
+	apiServerBack(t)
 	remove(t, ending)
 	waitRunning(t, namespace, "beginning")
 	remove(t, &corev1.PersistentVolumeClaim{ObjectMeta: objectMeta(namespace, "ending")})

@@ -120,7 +120,7 @@ func TestRestored_EtcdOlderThanTheStorage(t *testing.T) {
 
 	// The one that was deleted.
 	l.pending(t, clientPod("vain", "deleted", "node2"))
-	eventually(t, "a pod is told that its volume is missing", func(ctx context.Context) error {
+	eventually(t, "an event of the pod says that its volume cannot be staged", func(ctx context.Context) error {
 		return wantEvent(ctx, l.namespace, "vain", "FailedMount", "staging failed")
 	})
 	l.end(t, "vain")

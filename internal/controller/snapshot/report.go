@@ -210,8 +210,8 @@ func (r *Reconciler) tell(o observation, eventType, reason, message string) {
 	}
 }
 
-// tellLeft reports that a snapshot may be left whose handle is not known. The PavProvisioner is told, too, as the other objects may be gone
-// by then. What follows may be repeated while the cache is behind, so the event is limited.
+// tellLeft reports that a snapshot may be left whose handle is not known. An event of the PavProvisioner says so, too, as the other objects
+// may be gone by then. What follows may be repeated while the cache is behind, so the event is limited.
 func (r *Reconciler) tellLeft(o observation) {
 	ref := o.record.Status.Pod
 	text := observability.Clip(fmt.Sprintf("PavProvisioner %q: it is not known which handle pod %s/%s chose for PavSnapshot %q, so that only what has the default handle is deleted; "+

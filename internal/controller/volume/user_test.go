@@ -78,7 +78,7 @@ func allocatedIs(text string) func(*observation) {
 	}
 }
 
-// A claim that cannot be written is told why, and is not written again at once.
+// If the status of a claim cannot be written, an event says why, and it is not written again at once.
 func TestShowClaim_ThatIsRefused(t *testing.T) {
 	o := growing().with(capacityIs("3Gi")).with(nodeTemplate).with(hasEnded).o
 	r := expander(t, &o)

@@ -9,6 +9,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/protocol"
+	"github.com/albertofaria/pav/test/simulation/kubernetes"
 	"github.com/albertofaria/pav/test/simulation/world"
 )
 
@@ -104,15 +105,13 @@ func (i *Invariants) runs(claim *corev1.PersistentVolumeClaim) bool {
 
 // waitsForNode reports whether the volume of a claim has grown, and a node has yet to make that available.
 func waitsForNode(claim *corev1.PersistentVolumeClaim) bool {
-	state := claim.Status.AllocatedResourceStatuses[corev1.ResourceStorage]
-	return state == corev1.PersistentVolumeClaimNodeResizePending || state == corev1.PersistentVolumeClaimNodeResizeInProgress ||
-		state == corev1.PersistentVolumeClaimNodeResizeInfeasible
+	return kubernetes.GrowsOnNode(claim) || protocol.IsInfeasibleOnNode(claim)
 }
 
-// Expanded checks that a volume has as much on its node as kubelet is told, in bytes.
+// Expanded checks that a volume has as much available on its node as the node agent answers, in bytes.
 func (i *Invariants) Expanded(volume string, available, capacity int64) {
 	if available < capacity {
-		i.failf(1, "kubelet is told that volume %s has %d bytes on a node, and it has %d", volume, capacity, available)
+		i.failf(1, "the node agent answers that volume %s has %d bytes on its node, and it has %d", volume, capacity, available)
 	}
 }
 

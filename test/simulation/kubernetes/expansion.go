@@ -21,13 +21,14 @@ func (n *Node) growing(t *target) *corev1.PersistentVolumeClaim {
 		return nil
 	}
 	claim := world.Object[*corev1.PersistentVolumeClaim](n.World.Store, pv.Spec.ClaimRef.Namespace, pv.Spec.ClaimRef.Name)
-	if claim == nil || !isFor(pv, claim) || !growsOnNode(claim) {
+	if claim == nil || !isFor(pv, claim) || !GrowsOnNode(claim) {
 		return nil
 	}
 	return claim
 }
 
-func growsOnNode(claim *corev1.PersistentVolumeClaim) bool {
+// GrowsOnNode reports whether kubelet is to make the new capacity of a claim's volume available, or is doing so.
+func GrowsOnNode(claim *corev1.PersistentVolumeClaim) bool {
 	state := claim.Status.AllocatedResourceStatuses[corev1.ResourceStorage]
 	return state == corev1.PersistentVolumeClaimNodeResizePending || state == corev1.PersistentVolumeClaimNodeResizeInProgress
 }
@@ -97,7 +98,7 @@ func (n *Node) expanded(t *target, claim *corev1.PersistentVolumeClaim, capacity
 // says changes the status of a claim that still is to have a capacity on the node.
 func (n *Node) says(claim *corev1.PersistentVolumeClaim, capacity int64, apply func(*corev1.PersistentVolumeClaimStatus)) {
 	change(n.World, claim, func(c *corev1.PersistentVolumeClaim) {
-		if allocated := c.Status.AllocatedResources[corev1.ResourceStorage]; c.UID == claim.UID && growsOnNode(c) && allocated.Value() == capacity {
+		if allocated := c.Status.AllocatedResources[corev1.ResourceStorage]; c.UID == claim.UID && GrowsOnNode(c) && allocated.Value() == capacity {
 			apply(&c.Status)
 		}
 	})()

@@ -50,7 +50,7 @@ type Node struct {
 	Machine *node.Node
 	Drivers func(driver string) (csi.NodeServer, context.Context)
 
-	// Expanded is called when kubelet is told that a volume, by driver and handle, has a capacity on the node; available is
+	// Expanded is called when the node agent answers that a volume, by driver and handle, has a capacity on the node; available is
 	// what it really has there. Both are in bytes.
 	Expanded func(volume string, available, capacity int64)
 
