@@ -91,7 +91,7 @@ func (f *frame) load(id identifier) load {
 
 // compile compiles a template. Unless n is nil, it notes in n what a survey needs.
 func (env *Environment) compile(tree *syntax.Template, folding *py.Budget, n *notes) (*Template, error) {
-	c := &compiler{env: env, blocks: map[string]*block{}, folding: newState(env, folding), notes: n}
+	c := &compiler{env: env, blocks: map[string]*block{}, folding: newState(env, 0, folding), notes: n}
 	template, err := c.template(tree)
 	if c.analysis.exceeded() {
 		// Scopes are incomplete then, so other errors may be wrong.

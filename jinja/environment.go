@@ -50,6 +50,15 @@ type Template struct {
 	root   *unit
 	body   exec
 	blocks map[string]*block
+	seed   uint64
+}
+
+// Seeded returns the same template with another seed: random and lipsum return the same in each render with the same seed and
+// variables.
+func (t *Template) Seeded(seed uint64) *Template {
+	seeded := *t
+	seeded.seed = seed
+	return &seeded
 }
 
 // Compiler compiles templates that belong together: their constant expressions are evaluated within one budget. It is not
@@ -106,7 +115,7 @@ func (r *Result) Variable(name string) (py.Value, bool) {
 // Render evaluates the template. Variables must be a copy that only this render uses: a template may change a list. An
 // error is of type *Error.
 func (t *Template) Render(ctx context.Context, variables map[string]py.Value) (*Result, error) {
-	s := newState(t.env, py.NewBudget(ctx, t.env.options.Limits))
+	s := newState(t.env, t.seed, py.NewBudget(ctx, t.env.options.Limits))
 	top := &scope{variables: variables, set: map[string]py.Value{}, blocks: t.blocks}
 	out := &output{}
 	r := &run{state: s, scope: top, frame: t.root.activate(nil), out: out}
@@ -120,9 +129,6 @@ func (t *Template) Render(ctx context.Context, variables map[string]py.Value) (*
 	return &Result{Text: text, context: top}, nil
 }
 
-// seed is the same for each render: random and lipsum return the same each time.
-const seed = 1
-
-func newState(env *Environment, budget *py.Budget) *state {
+func newState(env *Environment, seed uint64, budget *py.Budget) *state {
 	return &state{budget: budget, env: env, random: rand.New(rand.NewPCG(seed, seed))}
 }

@@ -11,7 +11,7 @@ type state struct {
 	budget     *py.Budget
 	env        *Environment
 	autoescape bool
-	// random has the same seed for each render, so output is deterministic.
+	// random has the seed of the template, so output is deterministic.
 	random *rand.Rand
 }
 

@@ -19,6 +19,9 @@ type evaluation struct {
 	lookups *lookups
 	started time.Time
 
+	// seed is that of random choices; see seedOf.
+	seed uint64
+
 	// text is how many bytes its templates have yielded, and yaml the remaining budget for values of templates that
 	// set yaml.
 	text int
@@ -27,7 +30,7 @@ type evaluation struct {
 
 func newEvaluation(limits Limits, vars Variables, getPVC GetPVC) *evaluation {
 	return &evaluation{
-		limits: limits, vars: vars, started: time.Now(), yaml: yaml11.LimitsFor(limits.Text),
+		limits: limits, vars: vars, started: time.Now(), seed: seedOf(vars), yaml: yaml11.LimitsFor(limits.Text),
 		lookups: &lookups{get: getPVC, claims: map[claimKey]map[string]any{}},
 	}
 }
@@ -37,7 +40,7 @@ func newEvaluation(limits Limits, vars Variables, getPVC GetPVC) *evaluation {
 // Contract: if the template sets yaml, "the field holding the template takes on the resulting value";
 // "if the resulting value has string fields, they are not evaluated as templates".
 func (e *evaluation) template(ctx context.Context, field string, t *jinja.Template) (any, error) {
-	value, err := e.value(ctx, t)
+	value, err := e.value(ctx, t.Seeded(e.seed^hash(field)))
 	_, isLookup := errors.AsType[*lookupError](err)
 	switch {
 	case err == nil:
