@@ -259,13 +259,13 @@ bin/e2e.test: $(GO_FILES) $(wildcard test/e2e/*.go test/e2e/testdata/* test/agen
 
 # Those that stop agents, components of Kubernetes or nodes, or count what the agents do, run one by one. Some of these
 # are left to the other cluster, where they run before the rest, so that both take the same time.
-ALONE := ^Test(APIServerDown|Agents|ExclusiveVolume_OldNodeIsCutOff|Kubelet(Stopped|Forgets)|Load_Claims|Node(Agents|Drained|Lost|Pressure|Rebooted|Restarted)|Uninstall|VolumeInUse)
+ALONE := ^Test(APIServerDown|Agents|ExclusiveVolume_OldNodeIsCutOff|Kubelet(Stopped|Forgets)|Load_Claims|Node(Agents|Drained|Lost|Pressure|Rebooted|Restarted|Shutdown)|Uninstall|VolumeInUse)
 SOAK := ^TestSoak$$
 # What the simulation and the integration tests hold, too, is left to test-long, and so is what takes longest.
 CRASHED := ^Test(ControllerStopped|ControllerRestarted|LeaderMoves|UnreliableAPIServer|CreationPod(Evicted|DeletedByForce)|Deletion(_WaitsForTheLastStage|PodDeletedByForce)|DynamicVolume_OnOneThatWaits|NodeLostDuringCreation|RevertingFails)
 HELD := ^Test(Claim(Deleted(BetweenAttempts|When|WhileReverting|WhileThePod)|Replaced)|CreationPod(AgainstPodSecurity|FitsNoNode|OverQuota)|DefinitionChanges|DeletionPodFitsNoNode|ProvisionerDeletedWhile|Records_|Scope_|StaticVolume_OfAProvisioner|TopologyOutside|VolumeGrows_(AndItsClaim|ThatAnAdministrator))
 DISTURBED := ^TestAgentsKilledAtAnyMoment_ClientsContinue$$
-LENGTHY := ^Test(AllowedTopologies|BlockVolume_Moves|DynamicVolume_OnAnother|Example_(LocalPath|LoopDevice|ObjectStore|ReflinkFiles)|FUSEDaemonKilled(Repeatedly|_ClientDeleted|_WithoutRecovery)|FiveProvisioners|KubectlTest_DeletionFails|Load_|ManyVolumesInOnePod|Metrics_CoverTheLife|NodeAgentsRolledOut|NodePressure_StagingPodOfLowerPriority|Restored_|SelectedNodeWithoutRoom|SnapshotUnderWrites|TenClients|Uninstall_WithHelm)
+LENGTHY := ^Test(AllowedTopologies|BlockVolume_Moves|DynamicVolume_OnAnother|Example_(LocalPath|LoopDevice|ObjectStore|ReflinkFiles)|FUSEDaemonKilled(Repeatedly|_ClientDeleted|_WithoutRecovery)|FiveProvisioners|KubectlTest_DeletionFails|Load_|ManyVolumesInOnePod|Metrics_CoverTheLife|NodeAgentsRolledOut|NodePressure_StagingPodOfLowerPriority|NodeShutdown|Restored_|SelectedNodeWithoutRoom|SnapshotUnderWrites|TenClients|Uninstall_WithHelm)
 E2E := $(CLUSTER) bin/pav.tar bin/kubectl-pav bin/helm bin/e2e.test $(EXAMPLE_IMAGES)
 
 .PHONY: test-e2e

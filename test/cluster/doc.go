@@ -13,13 +13,15 @@
 //	image --ref NAME... --binary PATH --entrypoint PATH OUT.tar
 //	image shell OUT.tar [NAME...]     busybox and bash; always also named docker.io/library/busybox:1.37.0
 //	node stop|start|reboot NODE       a whole node, as with its power switch; its disk stays
+//	node shutdown NODE                power a node off through logind, so that kubelet ends the pods first
 //	node isolate|reconnect NODE       disconnect or connect a node's network link; not for node1
 //	node COMPONENT start|stop|kill|restart NODE
 //
 // COMPONENT is kubelet, containerd, kube-proxy, etcd, kube-apiserver, kube-controller-manager, kube-scheduler,
-// snapshot-controller or sshd. A killed component is started again after one second. A stopped component stays stopped.
-// Progress and errors go to standard error. The exit code is 0, or 1 after an error. The exit code of exec is that of
-// the command. All commands are idempotent. Commands that change a cluster wait for each other.
+// snapshot-controller, sshd or logind. A killed component is started again after one second. A stopped component stays
+// stopped, and logind is stopped until it is started. Progress and errors go to standard error. The exit code is 0, or 1
+// after an error. The exit code of exec is that of the command. All commands are idempotent. Commands that change a
+// cluster wait for each other.
 //
 // # Versions
 //

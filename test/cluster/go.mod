@@ -5,6 +5,7 @@ go 1.26.6
 require (
 	github.com/albertofaria/pav/hack/image v0.0.0
 	github.com/gliderlabs/ssh v0.3.8
+	github.com/godbus/dbus/v5 v5.2.4
 	github.com/google/go-containerregistry v0.22.1
 	github.com/spf13/cobra v1.10.2
 	golang.org/x/crypto v0.58.0

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -21,7 +20,7 @@ func TestNodePressure_StagingPodOutlivesItsClient(t *testing.T) {
 	start(t)
 	l := newStorage(t, "pressed", fuse)
 	claim := l.volume(t, "data", fuse, corev1.ReadWriteOnce)
-	l.run(t, edited(l.writingPod("writer", "node2"), requesting))
+	l.run(t, edited(l.writingPod("node2"), requesting))
 	l.awaitWrites(t)
 	staging := runningStagingPod(t, l.name)
 
@@ -45,7 +44,7 @@ func TestNodePressure_StagingPodOfLowerPriorityIsEvictedFirst(t *testing.T) {
 	t.Cleanup(func() { remove(t, class) })
 	l := newStorage(t, "lower", fuse, with("stage spec", "priorityClassName: "+class.Name))
 	l.volume(t, "data", fuse, corev1.ReadWriteOnce)
-	l.run(t, edited(l.writingPod("writer", "node2"), requesting))
+	l.run(t, edited(l.writingPod("node2"), requesting))
 	l.awaitWrites(t)
 	staging := runningStagingPod(t, l.name)
 
@@ -78,33 +77,10 @@ func (l *ledger) awaitReport(t *testing.T, want string) {
 }
 
 // pressNode makes a kubelet evict pods, as if the node had too little memory, until the test ends. Pods end within their grace
-// period. The volumes of the test must be unstaged by then, and kubelet must have removed its directories of them, which
-// it does after PaV's answer: a kubelet that is restarted in between leaves the directory of its staging path.
+// period. The volumes of the test must be unstaged by then.
 func pressNode(t *testing.T, node string) {
 	t.Helper()
-	path, err := onNode(t.Context(), node, "bash", "-c", `tr '\0' '\n' < /proc/$(pidof kubelet)/cmdline | sed -n 's/^--config=//p'`)
-	must(t, err)
-	path = strings.TrimSpace(path)
-	before, err := onNode(t.Context(), node, "cat", path)
-	must(t, err)
-	settings := map[string]any{}
-	must(t, json.Unmarshal([]byte(before), &settings))
-	settings["evictionSoft"] = map[string]string{"memory.available": "1Ti"}
-	settings["evictionSoftGracePeriod"] = map[string]string{"memory.available": "1s"}
-	settings["evictionMaxPodGracePeriod"] = 60
-	settings["evictionPressureTransitionPeriod"] = "1s"
-	after, err := json.Marshal(settings)
-	must(t, err)
-	restart := func(text string) {
-		ctx, cancel := cleanupContext(t)
-		defer cancel()
-		onCluster(t, "node", "kubelet", "stop", node)
-		_, err := onNode(ctx, node, "bash", "-c", `printf %s "$1" > "$2"`, "-", text, path)
-		onCluster(t, "node", "kubelet", "start", node)
-		must(t, err)
-	}
 	t.Cleanup(func() {
-		restart(before)
 		eventually(t, "the node has enough memory", func(ctx context.Context) error {
 			found := &corev1.Node{ObjectMeta: objectMeta("", node)}
 			if err := kube.Get(ctx, keyOf(found), found); err != nil {
@@ -118,14 +94,10 @@ func pressNode(t *testing.T, node string) {
 			return nil
 		})
 	})
-	t.Cleanup(func() {
-		eventually(t, "kubelet has removed its directories of volumes", func(ctx context.Context) error {
-			left, err := onNode(ctx, node, "find", "/var/lib/kubelet/plugins/kubernetes.io/csi", "-name", "vol_data.json")
-			if err == nil && left != "" {
-				err = fmt.Errorf("there are %s", left)
-			}
-			return err
-		})
+	configureKubelet(t, node, map[string]any{
+		"evictionSoft":                     map[string]string{"memory.available": "1Ti"},
+		"evictionSoftGracePeriod":          map[string]string{"memory.available": "1s"},
+		"evictionMaxPodGracePeriod":        60,
+		"evictionPressureTransitionPeriod": "1s",
 	})
-	restart(string(after))
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/albertofaria/pav/test/cluster/internal/control"
+	"github.com/albertofaria/pav/test/cluster/internal/logind"
 	"github.com/albertofaria/pav/test/cluster/internal/sshd"
 )
 
@@ -37,6 +38,18 @@ func newSSHD() *cobra.Command {
 	command.Flags().StringVar(&address, "address", "", "address and port to listen on")
 	command.Flags().StringVar(&key, "key", "", "file of the public key that is let in")
 	return command
+}
+
+// newLogind returns the hidden command with which a node's first process starts logind.
+func newLogind() *cobra.Command {
+	return &cobra.Command{
+		Use: logind.Subcommand, Hidden: true, Args: cobra.NoArgs,
+		RunE: func(called *cobra.Command, _ []string) error {
+			ctx, cancel := interruptible(called)
+			defer cancel()
+			return logind.Serve(ctx)
+		},
+	}
 }
 
 // inactive is the exit code of "systemctl is-active" for a unit that does not run.

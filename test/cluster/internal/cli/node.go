@@ -14,7 +14,7 @@ import (
 // components are the names of components that the command line accepts, the most important first.
 var components = []string{
 	config.Kubelet, config.Containerd, config.Proxy, config.Etcd, config.APIServer,
-	config.ControllerManager, config.Scheduler, config.SnapshotController, config.SSHD,
+	config.ControllerManager, config.Scheduler, config.SnapshotController, config.SSHD, config.Logind,
 }
 
 // operations are the operations on a component that the command line accepts.
@@ -27,6 +27,7 @@ func newNode(options *global) *cobra.Command {
 		action      func(ctx context.Context, target cluster.Cluster, node string) error
 	}{
 		{"stop", "Take a node away at once, like a loss of power; its disk stays", stopNode},
+		{"shutdown", "Shut a node down through its logind, which must run, and which lets kubelet end the pods first", shutDownNode},
 		{"start", "Bring a stopped node back, with a new boot ID, and wait until it is ready", startNode},
 		{"reboot", "Stop and start a node", func(ctx context.Context, target cluster.Cluster, node string) error {
 			if err := stopNode(ctx, target, node); err != nil {
@@ -59,6 +60,10 @@ func newNode(options *global) *cobra.Command {
 
 func stopNode(ctx context.Context, target cluster.Cluster, node string) error {
 	return target.StopNode(ctx, node)
+}
+
+func shutDownNode(ctx context.Context, target cluster.Cluster, node string) error {
+	return target.ShutDownNode(ctx, node)
 }
 
 func startNode(ctx context.Context, target cluster.Cluster, node string) error {

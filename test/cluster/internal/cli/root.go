@@ -58,6 +58,7 @@ func newRoot() *cobra.Command {
 	root.AddCommand(
 		newBuild(), newPackages(), newUp(&options), newDown(&options), newStatus(&options), newExec(&options),
 		newLoad(&options), newImage(), newNode(&options), newSSHD(), newSystemctl(control.Socket),
+		newLogind(),
 		&cobra.Command{
 			Use: machine.Subcommand, Hidden: true, Args: cobra.NoArgs,
 			RunE: func(called *cobra.Command, _ []string) error { return machine.Main(called.Context()) },

@@ -12,6 +12,7 @@ import (
 
 	"github.com/albertofaria/pav/test/cluster/internal/cgroup"
 	"github.com/albertofaria/pav/test/cluster/internal/config"
+	"github.com/albertofaria/pav/test/cluster/internal/logind"
 	"github.com/albertofaria/pav/test/cluster/internal/loop"
 	"github.com/albertofaria/pav/test/cluster/internal/machine"
 	"github.com/albertofaria/pav/test/cluster/internal/process"
@@ -133,6 +134,25 @@ func (c Cluster) StopNode(ctx context.Context, name string) error {
 		return err
 	}
 	return c.step("stop "+node.Name(), func() error { return c.halt(ctx, node.Name()) })
+}
+
+// ShutDownNode stops a node like an administrator who powers it off: kubelet can end its pods first, within the time that
+// it is configured to take. The node must run logind.
+func (c Cluster) ShutDownNode(ctx context.Context, name string) error {
+	node, err := c.node(name)
+	if err != nil {
+		return err
+	}
+	first, err := identity(node)
+	if err != nil {
+		return err
+	}
+	return c.step("shut down "+node.Name(), func() error {
+		if err := logind.Shutdown(ctx, first.PID); err != nil {
+			return err
+		}
+		return c.halt(ctx, node.Name())
+	})
 }
 
 // StartNode starts a stopped node, with a new boot ID. If it is the first node, this also starts the control plane.

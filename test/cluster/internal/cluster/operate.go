@@ -27,7 +27,13 @@ func (c Cluster) Component(ctx context.Context, nodeName, component string, oper
 	if err != nil {
 		return err
 	}
-	if _, err := control.Call(ctx, first.PID, control.Request{Operation: operation, Name: component}); err != nil {
+	request := control.Request{Operation: operation, Name: component}
+	if component == config.Logind {
+		// A node starts without it, and so does not know how to start it.
+		spec := node.Component(component)
+		request.Component = &spec
+	}
+	if _, err := control.Call(ctx, first.PID, request); err != nil {
 		return fmt.Errorf("asking %s to %s %s: %w", nodeName, operation, component, err)
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"github.com/albertofaria/pav/test/cluster/internal/control"
+	"github.com/albertofaria/pav/test/cluster/internal/logind"
 	"github.com/albertofaria/pav/test/cluster/internal/pki"
 	"github.com/albertofaria/pav/test/cluster/internal/sshd"
 )
@@ -20,6 +21,7 @@ const (
 	Containerd         = "containerd"
 	Kubelet            = "kubelet"
 	SSHD               = "sshd"
+	Logind             = "logind"
 )
 
 // Component returns the command line of one component of a node.
@@ -28,9 +30,10 @@ func (n Node) Component(name string) control.Component {
 		Etcd: n.etcd, APIServer: n.apiServer, ControllerManager: n.controllerManager,
 		Scheduler: n.scheduler, SnapshotController: n.snapshotController,
 		Proxy: n.proxy, Containerd: n.containerd, Kubelet: n.kubelet, SSHD: n.sshd,
+		Logind: func() []string { return []string{logind.Subcommand} },
 	}[name]()
 	program := n.program(name)
-	if name == SSHD {
+	if name == SSHD || name == Logind {
 		program = sshd.Program
 	}
 	return control.Component{

@@ -46,11 +46,11 @@ func TestPodRangesAreApartAndHoldNoNodeAddress(t *testing.T) {
 func TestComponentsStartOurProgramsWithNothingOfTheCallersEnvironment(t *testing.T) {
 	t.Setenv("HTTPS_PROXY", "http://proxy.example")
 	for _, name := range []string{
-		Etcd, APIServer, ControllerManager, Scheduler, SnapshotController, Proxy, Containerd, Kubelet, SSHD,
+		Etcd, APIServer, ControllerManager, Scheduler, SnapshotController, Proxy, Containerd, Kubelet, SSHD, Logind,
 	} {
 		component := nodes()[0].Component(name)
 		program := "/bin-directory/" + name
-		if name == SSHD {
+		if name == SSHD || name == Logind {
 			program = "/proc/1/exe"
 		}
 		if component.Name != name || component.Command[0] != program {

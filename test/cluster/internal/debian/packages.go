@@ -36,6 +36,9 @@ var needs = []need{
 	{pkg: "bash-static", program: "bash-static"},
 	{pkg: "bindfs", program: "bindfs"},
 	{pkg: "fio", program: "fio"},
+	{pkg: "dbus-daemon", program: "dbus-daemon"},
+	{pkg: "dbus-system-bus-common", file: "/usr/share/dbus-1/system.conf"},
+	{pkg: "systemd", file: "/lib/systemd/systemd-logind"},
 }
 
 // testNeeds are the packages for tests without a cluster. The installer of the real Jinja2 is in test/jinja/oracle.
