@@ -1,6 +1,27 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Work is where the status of a record has its pods, which run one after the other.
+//
+// +kubebuilder:object:generate=false
+type Work struct {
+	// Pod is the pod of the current step.
+	Pod **PodReference
+
+	// Pods is the number of pods that were recorded so far.
+	Pods *int32
+
+	// Generation is that of the PavProvisioner that the last pod was created from.
+	Generation *int64
+
+	// Failures are the failures of the last attempts that are recorded.
+	Failures []*WorkflowFailure
+}
 
 // StatusConditions returns where the conditions of a PavVolume are.
 func (v *PavVolume) StatusConditions() *[]metav1.Condition { return &v.Status.Conditions }
@@ -24,4 +45,15 @@ func (s *PavSnapshot) StatusConditions() *[]metav1.Condition { return &s.Status.
 // Stamp notes the generation that the status is based on, and the version of the agent that writes it.
 func (s *PavSnapshot) Stamp(generation int64, version string) {
 	s.Status.ObservedGeneration, s.Status.AgentVersion = generation, version
+}
+
+// Work returns where the status of a PavSnapshot has its pods.
+func (s *PavSnapshot) Work() Work {
+	status := &s.Status
+	return Work{Pod: &status.Pod, Pods: &status.Pods, Generation: &status.ProvisionerGeneration, Failures: status.Failures()}
+}
+
+// recorded returns the failures that are not nil.
+func recorded(failures ...*WorkflowFailure) []*WorkflowFailure {
+	return slices.DeleteFunc(failures, func(f *WorkflowFailure) bool { return f == nil })
 }

@@ -374,11 +374,5 @@ type PavSnapshotStatus struct {
 
 // Failures returns the failures of the last attempts to create and delete the snapshot that are recorded.
 func (s *PavSnapshotStatus) Failures() []*WorkflowFailure {
-	var recorded []*WorkflowFailure
-	for _, failure := range []*WorkflowFailure{s.Failure, s.DeletionFailure} {
-		if failure != nil {
-			recorded = append(recorded, failure)
-		}
-	}
-	return recorded
+	return recorded(s.Failure, s.DeletionFailure)
 }

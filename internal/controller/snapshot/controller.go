@@ -3,7 +3,6 @@ package snapshot
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
@@ -26,6 +25,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/attempt"
 	"github.com/albertofaria/pav/internal/controller/ledger"
+	"github.com/albertofaria/pav/internal/controller/podrun"
 	"github.com/albertofaria/pav/internal/controller/rule"
 	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/observability/metrics"
@@ -69,6 +69,7 @@ type Reconciler struct {
 
 	requests     workqueue.TypedRateLimitingInterface[ctrl.Request]
 	slots        *attempt.Slots
+	runs         *podrun.Pods[*pavv1.PavSnapshot]
 	ledger       ledger.Writer[*pavv1.PavSnapshot]
 	expectations reconcile.Expectations // of PavSnapshots
 	contents     reconcile.Expectations // of VolumeSnapshotContents
@@ -76,9 +77,6 @@ type Reconciler struct {
 	left         observability.Repeats // of events about snapshots that may be left, apart from all others
 	handles      reconcile.Reservations
 	asking       chan struct{} // is full while the API server is asked who has a snapshot
-
-	mu      sync.Mutex
-	adopted bool // whether the queue has the pods of earlier agents
 }
 
 // prepare takes part in the slots. It must be called before the manager starts.
@@ -86,6 +84,10 @@ func (r *Reconciler) prepare() {
 	r.slots = r.Pool.Of(kind, func(name string) { r.requests.Add(named(name)[0]) })
 	r.asking = make(chan struct{}, 1)
 	r.ledger = ledger.Writer[*pavv1.PavSnapshot]{Client: r.Client, Expectations: &r.expectations, Version: r.Version, Now: r.Now}
+	r.runs = &podrun.Pods[*pavv1.PavSnapshot]{
+		Client: r.Client, Live: r.Live, Runner: r.Runner, Slots: r.slots, Now: r.Now, Index: reconcile.PodsBySnapshot,
+		Empty: func() *pavv1.PavSnapshot { return &pavv1.PavSnapshot{} }, Owner: owner, Purpose: purpose, Patch: r.patchRecorded,
+	}
 }
 
 // Register adds the reconciler and its watches to the manager, which may be running. The definitions of snapshots must exist.
@@ -294,7 +296,7 @@ var acts = map[rule.Step]func(*Reconciler, context.Context, observation, rule.De
 
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	if err := r.adopt(ctx); err != nil {
+	if err := r.runs.Adopt(func() ([]*pavv1.PavSnapshot, error) { return r.all(ctx) }); err != nil {
 		return ctrl.Result{}, err
 	}
 	found := &pavv1.PavSnapshot{}
@@ -314,7 +316,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return reconcile.Result(err)
 	}
 	r.slots.Sync(owner(found), o.attempt())
-	if err := r.sweep(ctx, o); err != nil {
+	if err := r.runs.Sweep(ctx, found, o.Found); err != nil {
 		return reconcile.Result(err)
 	}
 	d := decide(o)
@@ -348,15 +350,10 @@ func (r *Reconciler) take(ctx context.Context, o observation, d rule.Decision) e
 
 // absent writes the record of a snapshot that is requested, and clears up after one that does not exist any more.
 func (r *Reconciler) absent(ctx context.Context, name string) error {
-	r.slots.Release(name)
 	r.handles.Release(name)
 	r.expectations.Forget(name)
 	r.left.Forget(name)
-	pods, err := r.podsOf(ctx, name)
-	if err != nil {
-		return err
-	}
-	if err := attempt.ReleaseOrphans(ctx, r.Live, r.Runner, &pavv1.PavSnapshot{}, name, pods); err != nil {
+	if err := r.runs.Forget(ctx, name); err != nil {
 		return err
 	}
 	return r.request(ctx, name)

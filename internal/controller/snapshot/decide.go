@@ -127,7 +127,7 @@ func waitForUnrecorded(o observation, pod *corev1.Pod) rule.Decision {
 		return rule.Waiting(condition, attempt.ReasonPodStopping, fmt.Sprintf("waiting for pod %s/%s, which is not needed any more and is being stopped", pod.Namespace, pod.Name), false)
 	}
 	ref := &pavv1.PodReference{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
-	return rule.OfPod(attempt.Attempt{Now: o.now, Ref: ref, Pods: o.pods}.DecideStopping(), condition)
+	return rule.OfPod(attempt.Attempt{Now: o.now, Ref: ref, Pods: o.Pods}.DecideStopping(), condition)
 }
 
 // snapshotTable is for every snapshot.
@@ -237,10 +237,10 @@ func (o observation) awaitsReport() bool {
 	default:
 		return false
 	}
-	if workflow.IsReported(pod) || attempt.CertainlyNeverRan(pod, o.nodeGone) {
+	if workflow.IsReported(pod) || attempt.CertainlyNeverRan(pod, o.NodeGone) {
 		return false
 	}
-	return !o.nodeGone && attempt.UnreportedFor(o.now, pod) < attempt.LongDelay || attempt.HasEndedWithin(o.now, pod, attempt.ResultDelay)
+	return !o.NodeGone && attempt.UnreportedFor(o.now, pod) < attempt.LongDelay || attempt.HasEndedWithin(o.now, pod, attempt.ResultDelay)
 }
 
 // reporting decides about a pod whose files are not reported.

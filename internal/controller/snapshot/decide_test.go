@@ -91,7 +91,7 @@ func thePod(changes ...func(*corev1.Pod)) func(*state) {
 		for _, change := range changes {
 			change(&pod)
 		}
-		s.record.Status.Pod.UID, s.pods = pod.UID, []corev1.Pod{pod}
+		s.record.Status.Pod.UID, s.Pods = pod.UID, []corev1.Pod{pod}
 	}
 }
 
@@ -265,7 +265,7 @@ func TestDecide(t *testing.T) {
 		"the pod succeeded, and its files are unknown": {state: requested().with(creating, being, reads, thePod(ended(succeeded))), want: rule.Done},
 		"the pod succeeded":                            {state: requested().with(creating, being, reads, thePod(ended(succeeded), reports(`{}`))), want: stepRecordCut},
 		"the pod failed, and its files are unknown":    {state: requested().with(creating, being, reads, thePod(ended(failure))), want: rule.Done},
-		"the pod failed, and its node is gone":         {state: requested().with(creating, being, reads, thePod(ended(failure)), func(s *state) { s.nodeGone = true }), want: stepRecordFailure},
+		"the pod failed, and its node is gone":         {state: requested().with(creating, being, reads, thePod(ended(failure)), func(s *state) { s.NodeGone = true }), want: stepRecordFailure},
 		"the pod failed":                               {state: requested().with(creating, being, reads, thePod(ended(failure), reports(`{}`))), want: stepRecordFailure},
 		"the pod is gone":                              {state: requested().with(creating, being, reads, func(s *state) { s.record.Status.Pod.UID = "u" }), want: stepRecordFailure},
 

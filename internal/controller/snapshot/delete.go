@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/attempt"
 	"github.com/albertofaria/pav/internal/controller/reading"
 	"github.com/albertofaria/pav/internal/controller/rule"
 	"github.com/albertofaria/pav/internal/reconcile"
@@ -250,8 +249,5 @@ func (r *Reconciler) remove(ctx context.Context, record *pavv1.PavSnapshot) erro
 
 // checkNotCreated asks the API server whether a pod that is about to be removed from the record was created after all.
 func (r *Reconciler) checkNotCreated(ctx context.Context, o observation) error {
-	if o.progress() != attempt.Intended {
-		return nil
-	}
-	return attempt.CheckAbsent(ctx, r.Runner, o.record.Status.Pod, o.record.UID)
+	return r.runs.CheckNotCreated(ctx, o.record, o.Pods)
 }

@@ -7,15 +7,12 @@ import (
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-	"github.com/albertofaria/pav/internal/controller/attempt"
 	"github.com/albertofaria/pav/internal/controller/rule"
 	"github.com/albertofaria/pav/internal/protocol"
 	"github.com/albertofaria/pav/internal/reconcile"
-	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // gather reads from the cache what the decision depends on.
@@ -28,13 +25,13 @@ func (r *Reconciler) gather(ctx context.Context, record *pavv1.PavSnapshot) (obs
 	if r.isContentOld(o) {
 		return o, reconcile.ErrStale
 	}
-	if err := r.gatherPods(ctx, &o); err != nil {
+	var err error
+	if o.Found, err = r.runs.Find(ctx, record); err != nil {
 		return o, err
 	}
 	if err := r.gatherStages(ctx, &o); err != nil {
 		return o, err
 	}
-	var err error
 	if o.is(pavv1.SnapshotDeleting) || o.reverting() {
 		o.others, err = r.holders(ctx, record, handleOf(record))
 	}
@@ -105,47 +102,6 @@ func (r *Reconciler) gatherSnapshot(ctx context.Context, reader client.Reader, o
 	snapshot, err := reconcile.Optional(ctx, reader, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &snapshotv1.VolumeSnapshot{})
 	o.snapshotGone = snapshot == nil || snapshot.UID != ref.UID || snapshot.DeletionTimestamp != nil
 	return err
-}
-
-// gatherPods looks up the pods of the snapshot, and those of an earlier record of its name. The error is reconcile.ErrStale if the cache
-// shows a record that is older than its pods, or a pod that is recorded later than the cache has it.
-func (r *Reconciler) gatherPods(ctx context.Context, o *observation) error {
-	pods, err := r.podsOf(ctx, o.record.Name)
-	if err != nil {
-		return err
-	}
-	for i := range pods {
-		switch {
-		case !metav1.IsControlledBy(&pods[i], o.record):
-			o.orphans = append(o.orphans, pods[i])
-		case workflow.Attempt(&pods[i]) > o.record.Status.Pods:
-			return reconcile.ErrStale
-		default:
-			o.pods = append(o.pods, pods[i])
-		}
-	}
-	if a := o.attempt(); a.Progress() == attempt.Vanished {
-		if err := attempt.CheckAbsent(ctx, r.Runner, a.Ref, o.record.UID); err != nil {
-			return err
-		}
-	}
-	if pod := o.pod(); pod != nil && pod.Spec.NodeName != "" {
-		node, err := reconcile.Optional(ctx, r.Client, client.ObjectKey{Name: pod.Spec.NodeName}, &corev1.Node{})
-		if err != nil {
-			return err
-		}
-		o.nodeGone = reconcile.IsNodeGone(node)
-	}
-	return nil
-}
-
-// podsOf returns all pods that a PavSnapshot of the name controls.
-func (r *Reconciler) podsOf(ctx context.Context, record string) ([]corev1.Pod, error) {
-	pods := &corev1.PodList{}
-	if err := r.Client.List(ctx, pods, client.MatchingFields{reconcile.PodsBySnapshot: record}); err != nil {
-		return nil, fmt.Errorf("looking up pods: %w", err)
-	}
-	return pods.Items, nil
 }
 
 // gatherStages looks up where the volume is staged, as long as that matters.

@@ -10,6 +10,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/attempt"
+	"github.com/albertofaria/pav/internal/controller/podrun"
 	"github.com/albertofaria/pav/internal/controller/reading"
 	"github.com/albertofaria/pav/internal/workflow"
 )
@@ -54,11 +55,7 @@ type observation struct {
 	// formerReaders are readers that are recorded and do not exist any more.
 	formerReaders []pavv1.Reader
 
-	// nodeGone says that the node of the recorded pod does not exist any more, so that nobody reports the files of the pod.
-	nodeGone bool
-
-	// pods are all pods of the snapshot, and orphans those of an earlier PavSnapshot of its name.
-	pods, orphans []corev1.Pod
+	podrun.Found
 
 	// retry is when a retry was requested, if no attempt has begun since; else the zero time.
 	retry time.Time
@@ -126,7 +123,7 @@ func (o observation) isHandleUnknown() bool {
 	case err != nil:
 		return true
 	case result == nil:
-		return !attempt.CertainlyNeverRan(pod, o.nodeGone)
+		return !attempt.CertainlyNeverRan(pod, o.NodeGone)
 	default:
 		_, unreadable := result.Unreadable[workflow.SnapshotHandleFile]
 		return unreadable || result.SnapshotHandle != "" && workflow.CheckHandle(result.SnapshotHandle) != nil
@@ -185,11 +182,17 @@ var (
 	}
 )
 
+// purpose returns what the recorded pod of a snapshot is for.
+func purpose(record *pavv1.PavSnapshot) podrun.Purpose {
+	step := record.Status.Step
+	return podrun.Purpose{Workflow: workflows[step], Condition: conditionOf(workflows[step]), Step: string(step), Doing: words[step]}
+}
+
 // attempt returns the recorded pod and its state.
 func (o observation) attempt() attempt.Attempt {
 	status := &o.record.Status
 	a := attempt.Attempt{
-		Now: o.now, Ref: status.Pod, Pods: o.pods, Object: "pavsnapshot/" + o.record.Name, Step: string(status.Step), Doing: words[status.Step],
+		Now: o.now, Ref: status.Pod, Pods: o.Pods, Object: "pavsnapshot/" + o.record.Name, Step: string(status.Step), Doing: words[status.Step],
 		// After the cut, only the end of the pod counts.
 		NeedsResult: status.Step == pavv1.SnapshotCreating && o.pending(), ByPhase: workflows[status.Step] == pavv1.WorkflowSnapshotDeletion,
 		Contended: o.contended, Retried: !o.retry.IsZero(),
@@ -207,14 +210,14 @@ func (o observation) progress() attempt.Progress { return o.attempt().Progress()
 // lateFailure returns a recorded failure with the text in /pav/error, which was reported after the failure was recorded; nil if there is
 // no such failure.
 func (o observation) lateFailure() *pavv1.WorkflowFailure {
-	return attempt.LateFailure(o.pods, o.record.Status.Failures()...)
+	return attempt.LateFailure(o.Pods, o.record.Status.Failures()...)
 }
 
 // unrecordedPod returns a pod of the snapshot that has not ended and is not the recorded one, or nil.
 func (o observation) unrecordedPod() *corev1.Pod {
 	recorded := o.pod()
-	for i := range o.pods {
-		if pod := &o.pods[i]; pod != recorded && !workflow.Judge(pod).IsOver() {
+	for i := range o.Pods {
+		if pod := &o.Pods[i]; pod != recorded && !workflow.Judge(pod).IsOver() {
 			return pod
 		}
 	}

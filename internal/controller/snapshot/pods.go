@@ -4,14 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/attempt"
@@ -39,11 +35,9 @@ func (r *Reconciler) intend(ctx context.Context, o observation, i intent) error 
 	if err != nil {
 		return r.refuse(ctx, o, workflows[i.step], i.change, err)
 	}
-	return r.patchStatus(ctx, o.record, func(status *pavv1.PavSnapshotStatus) {
-		i.change(status)
-		status.Step, status.Pods = i.step, number
-		status.Pod = &pavv1.PodReference{Namespace: pod.Namespace, Name: pod.Name, Due: new(metav1.NewTime(r.Now()))}
-		setCondition(o.record, status, conditionOf(workflows[i.step]), attempt.ReasonQueued, fmt.Sprintf("pod %s/%s is created as soon as it has a slot", pod.Namespace, pod.Name))
+	return r.runs.Intend(ctx, o.record, pod, func(record *pavv1.PavSnapshot) {
+		i.change(&record.Status)
+		record.Status.Step = i.step
 	})
 }
 
@@ -138,64 +132,32 @@ func (r *Reconciler) isUnready(ctx context.Context, o observation) (bool, error)
 
 // start creates a recorded pod that has a slot, and records its UID.
 func (r *Reconciler) start(ctx context.Context, o observation, pod *corev1.Pod) error {
-	err := r.Runner.CheckNamespace(ctx, pod.Namespace)
-	if err == nil && workflows[o.record.Status.Step] == pavv1.WorkflowSnapshotDeletion {
-		err = r.checkAlone(ctx, o.record)
+	var last func(context.Context) error
+	if workflows[o.record.Status.Step] == pavv1.WorkflowSnapshotDeletion {
+		last = func(ctx context.Context) error { return r.checkAlone(ctx, o.record) }
 	}
-	if err == nil {
-		err = r.Runner.Create(ctx, pod)
-	}
+	err := r.runs.Create(ctx, o.record, pod, o.generation(), last)
 	switch {
 	case errors.Is(err, workflow.ErrUnjudged):
 		return r.unjudged(ctx, o, err)
-	case errors.Is(err, workflow.ErrRefused), errors.Is(err, workflow.ErrForeign):
-		return r.refuse(ctx, o, workflows[o.record.Status.Step], nothing, &podplan.Error{Err: err})
-	case err != nil:
+	case podplan.IsRefusal(err):
+		return r.refuse(ctx, o, workflows[o.record.Status.Step], nothing, err)
+	default:
 		return err
 	}
-	err = r.patchStatus(ctx, o.record, setStarted(o, pod))
-	if apierrors.IsConflict(err) || errors.Is(err, reconcile.ErrStale) {
-		return r.withdrawPod(ctx, o.record, pod)
-	}
-	return err
 }
 
-// setStarted records that the pod is created.
-func setStarted(o observation, pod *corev1.Pod) change {
-	return func(status *pavv1.PavSnapshotStatus) {
-		status.Pod.UID = pod.UID
-		if o.provisioner != nil {
-			status.ProvisionerGeneration = o.provisioner.Generation
-		}
-		setCondition(o.record, status, conditionOf(workflows[status.Step]), string(status.Step), attempt.Attempt{Ref: status.Pod, Doing: words[status.Step]}.Describe())
+// generation returns that of the definition; 0 if there is none.
+func (o observation) generation() int64 {
+	if o.provisioner == nil {
+		return 0
 	}
+	return o.provisioner.Generation
 }
 
 // recordPod records the UID of the pod.
 func (r *Reconciler) recordPod(ctx context.Context, o observation, _ rule.Decision) error {
-	return r.patchStatus(ctx, o.record, setStarted(o, o.pod()))
-}
-
-// withdrawPod stops a pod that was just created if it is not recorded any more: another leader has removed it from the record before it
-// was created.
-func (r *Reconciler) withdrawPod(ctx context.Context, record *pavv1.PavSnapshot, pod *corev1.Pod) error {
-	live, err := reconcile.Optional(ctx, r.Live, client.ObjectKeyFromObject(record), &pavv1.PavSnapshot{})
-	if err != nil {
-		return err
-	}
-	if live == nil || live.UID != record.UID || !names(&live.Status, pod) {
-		if err := r.Runner.Stop(ctx, pod); err != nil {
-			return err
-		}
-	}
-	return reconcile.ErrStale
-}
-
-// names reports whether a record has a pod, or the failure of one.
-func names(status *pavv1.PavSnapshotStatus, pod *corev1.Pod) bool {
-	is := func(namespace, name string) bool { return namespace == pod.Namespace && name == pod.Name }
-	return status.Pod != nil && is(status.Pod.Namespace, status.Pod.Name) ||
-		slices.ContainsFunc(status.Failures(), func(f *pavv1.WorkflowFailure) bool { return is(f.PodNamespace, f.PodName) })
+	return r.runs.Created(ctx, o.record, o.pod(), o.generation())
 }
 
 // stopPod deletes the recorded pod.
@@ -225,43 +187,17 @@ func (r *Reconciler) dropPod(ctx context.Context, o observation, d rule.Decision
 	})
 }
 
-// sweep lets the pods go whose outcome is recorded, and deletes all but those that people may want to look at.
-func (r *Reconciler) sweep(ctx context.Context, o observation) error {
-	current, status := o.pod(), &o.record.Status
-	for i := range o.pods {
-		pod := &o.pods[i]
-		if pod == current {
-			continue
-		}
-		failure := *failureOf(status, pod.Labels[pavv1.WorkflowLabel])
-		replaced := failure != nil && status.Pod != nil && workflows[status.Step] == failure.Workflow
-		// A pod may fail while it runs: it has created /pav/ready, and what it tells is invalid.
-		keep := attempt.IsKept(pod, failure, replaced) && workflow.Judge(pod).IsOver()
-		if err := attempt.Release(ctx, r.Runner, pod, keep); err != nil {
-			return err
-		}
-	}
-	return attempt.ReleaseOrphans(ctx, r.Live, r.Runner, &pavv1.PavSnapshot{}, o.record.Name, o.orphans)
-}
-
-// adopt tells the queue, once, of all pods that an earlier agent has started.
-func (r *Reconciler) adopt(ctx context.Context) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.adopted {
-		return nil
-	}
+// all returns all records.
+func (r *Reconciler) all(ctx context.Context) ([]*pavv1.PavSnapshot, error) {
 	records := &pavv1.PavSnapshotList{}
 	if err := r.Client.List(ctx, records); err != nil {
-		return fmt.Errorf("looking up PavSnapshots: %w", err)
+		return nil, fmt.Errorf("looking up PavSnapshots: %w", err)
 	}
+	all := make([]*pavv1.PavSnapshot, len(records.Items))
 	for i := range records.Items {
-		if s := &records.Items[i]; s.Status.Pod != nil && s.Status.Pod.UID != "" {
-			r.slots.Restore(owner(s))
-		}
+		all[i] = &records.Items[i]
 	}
-	r.adopted = true
-	return nil
+	return all, nil
 }
 
 // unjudgedDelay is how long a pod waits that the webhook could not check.

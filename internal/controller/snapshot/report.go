@@ -30,8 +30,13 @@ func nothing(*pavv1.PavSnapshotStatus) {}
 // patchStatus writes a changed status, unless the record was written by another process meanwhile. After that, record is the object that
 // was written.
 func (r *Reconciler) patchStatus(ctx context.Context, record *pavv1.PavSnapshot, change change) error {
+	return r.patchRecorded(ctx, record, func(record *pavv1.PavSnapshot) { change(&record.Status) })
+}
+
+// patchRecorded is patchStatus.
+func (r *Reconciler) patchRecorded(ctx context.Context, record *pavv1.PavSnapshot, change func(*pavv1.PavSnapshot)) error {
 	before := record.Status
-	written, err := r.ledger.Patch(ctx, record, func(record *pavv1.PavSnapshot) { change(&record.Status) })
+	written, err := r.ledger.Patch(ctx, record, change)
 	if err == nil && written {
 		r.measure(ctx, record, &before)
 	}
