@@ -193,7 +193,7 @@ verify: generate ## Check that generated files are up to date
 lint: bin/golangci-lint ## Run go vet and golangci-lint
 	@for module in $(GO_MODULES); do (cd $$module && go vet ./...); done
 	@test/words
-	@root=$$PWD; for module in $(GO_MODULES); do (cd $$module && $$root/bin/golangci-lint run -c $$root/.golangci.yml ./...); done
+	@root=$$PWD; for module in $(GO_MODULES); do (cd $$module && $$root/bin/golangci-lint run --allow-parallel-runners -c $$root/.golangci.yml ./...); done
 
 bin/govulncheck: test/tools/govulncheck/go.mod
 	go -C test/tools/govulncheck build -o ../../../$@ golang.org/x/vuln/cmd/govulncheck
