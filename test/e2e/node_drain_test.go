@@ -32,9 +32,9 @@ done
 echo ended well >> /storage/report
 `
 
-// writingPod returns a pod that runs the script, with /storage.
-func (l *ledger) writingPod(node string) string {
-	return edited(clientPod("writer", "data", node),
+// writingPod returns a pod on node2 that runs the script, with /storage.
+func (l *ledger) writingPod() string {
+	return edited(clientPod("writer", "data", "node2"),
 		replacing("      command: [sleep, infinity]\n", "      command: [bash, -uc]\n      args:\n        - |\n"+indent(writingScript, 10)+"\n"),
 		replacing("terminationGracePeriodSeconds: 0", "terminationGracePeriodSeconds: 60"),
 		replacing("      volumeMounts:\n", "      volumeMounts:\n        - {name: storage, mountPath: /storage}\n"),
@@ -47,7 +47,7 @@ func TestNodeDrained_DaemonOutlivesItsClient(t *testing.T) {
 	start(t)
 	l := newStorage(t, "drained", fuse)
 	claim := l.volume(t, "data", fuse, corev1.ReadWriteOnce)
-	l.run(t, l.writingPod("node2"))
+	l.run(t, l.writingPod())
 	l.awaitWrites(t)
 	drain(t, "node2")
 	if got, err := readFile(l.directory, "report"); err != nil || got != "ended well\n" {

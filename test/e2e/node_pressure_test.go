@@ -20,7 +20,7 @@ func TestNodePressure_StagingPodOutlivesItsClient(t *testing.T) {
 	start(t)
 	l := newStorage(t, "pressed", fuse)
 	claim := l.volume(t, "data", fuse, corev1.ReadWriteOnce)
-	l.run(t, edited(l.writingPod("node2"), requesting))
+	l.run(t, edited(l.writingPod(), requesting))
 	l.awaitWrites(t)
 	staging := runningStagingPod(t, l.name)
 
@@ -44,7 +44,7 @@ func TestNodePressure_StagingPodOfLowerPriorityIsEvictedFirst(t *testing.T) {
 	t.Cleanup(func() { remove(t, class) })
 	l := newStorage(t, "lower", fuse, with("stage spec", "priorityClassName: "+class.Name))
 	l.volume(t, "data", fuse, corev1.ReadWriteOnce)
-	l.run(t, edited(l.writingPod("node2"), requesting))
+	l.run(t, edited(l.writingPod(), requesting))
 	l.awaitWrites(t)
 	staging := runningStagingPod(t, l.name)
 

@@ -17,7 +17,7 @@ func TestNodeShutdown_StagingPodOutlivesItsClient(t *testing.T) {
 	l := newStorage(t, "powered", fuse)
 	claim := l.volume(t, "data", fuse, corev1.ReadWriteOnce)
 	delayShutdown(t, "node2")
-	l.run(t, l.writingPod("node2"))
+	l.run(t, l.writingPod())
 	l.awaitWrites(t)
 	staging := runningStagingPod(t, l.name)
 

@@ -273,6 +273,6 @@ var reader = replacing("{claimName: data}", "{claimName: data, readOnly: true}")
 // blockPod returns a pod that runs forever with the claim data, of mode Block, at /dev/data; on a node,
 // unless that is empty.
 func blockPod(name, node string) string {
-	return edited(clientPod("writer", "data", node),
+	return edited(clientPod(name, "data", node),
 		replacing("      volumeMounts:\n        - {name: data, mountPath: /data}", "      volumeDevices:\n        - {name: data, devicePath: /dev/data}"))
 }
