@@ -207,9 +207,9 @@ vuln: bin/govulncheck ## Look for known vulnerabilities that PaV's programs reac
 UNIT_TEST := go test -vet=off -ldflags '-s -w'
 
 .PHONY: test-unit
-test-unit: packages bin/helm ## Run the unit tests, those on real mounts, and those of the templates
+test-unit: packages bin/helm bin/versitygw ## Run the unit tests, those on real mounts, and those of the templates
 	$(UNIT_TEST) -race -timeout 30m ./cmd/... ./deploy ./hack/... ./internal/...
-	$(UNIT_TEST) ./jinja/... ./test/jinja/... ./test/bench/... ./test/examples/... ./test/parts
+	$(UNIT_TEST) ./jinja/... ./test/jinja/... ./test/bench/... ./test/examples/... ./test/objectstore ./test/parts
 	$(UNIT_TEST) -race -run Concurrently ./test/jinja/sandbox
 	cd hack/image && $(UNIT_TEST) ./...
 	cd test/cluster && $(UNIT_TEST) ./...
