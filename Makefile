@@ -109,8 +109,8 @@ bin/controller-gen: test/tools/controller-gen/go.mod
 bin/golangci-lint: test/tools/golangci-lint/go.mod
 	go -C test/tools/golangci-lint build -o ../../../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
-# What the examples' tests load into the cluster: the image of examples/Containerfile, and an S3 server.
-EXAMPLE_IMAGES := bin/example-tools.tar bin/versitygw.tar
+# What the examples' tests load into the cluster: the image of examples/Containerfile, an S3 server, and clients for it.
+EXAMPLE_IMAGES := bin/example-tools.tar bin/versitygw.tar bin/s3-tools.tar
 
 bin/example-tools.tar: $(CLUSTER)
 	$(CLUSTER) image examples $@
@@ -119,7 +119,10 @@ bin/versitygw: test/tools/versitygw/go.mod
 	CGO_ENABLED=0 go -C test/tools/versitygw build -ldflags '-s -w' -o ../../../$@ github.com/versity/versitygw/cmd/versitygw
 
 bin/versitygw.tar: bin/versitygw $(CLUSTER)
-	$(CLUSTER) image --ref docker.io/versity/versitygw:v1.8.0 --binary bin/versitygw --entrypoint /usr/local/bin/versitygw $@
+	$(CLUSTER) image --ref docker.io/versity/versitygw:v1.8.0 --ref localhost/versitygw:1.8.0 --binary bin/versitygw --entrypoint /usr/local/bin/versitygw $@
+
+bin/s3-tools.tar: test/objectstore/s3.sh $(CLUSTER)
+	$(CLUSTER) image s3 $< $@
 
 # Kubernetes' external-storage suite, the program that runs it, and the images that it needs.
 SUITE := bin/conformance.test bin/ginkgo bin/conformance-report bin/suite-agnhost.tar bin/suite-gnu.tar bin/suite-shell.tar bin/hello-populator.tar
