@@ -85,7 +85,8 @@ generate: deployment.yaml docs/reference.md docs/pictures ## Generate CRDs, deep
 
 .PHONY: crds
 crds: bin/controller-gen
-	bin/controller-gen object crd paths=./internal/api/... output:crd:dir=deploy/chart/definitions
+	bin/controller-gen object crd paths=./internal/api/v1alpha1 output:crd:dir=deploy/chart/definitions
+	bin/controller-gen object crd paths=./internal/api/objectbucket output:crd:dir=deploy/foreign/objectbucket
 
 .PHONY: docs/reference.md
 docs/reference.md: crds
@@ -190,7 +191,7 @@ compile: $(CLUSTER) bin/pav.tar bin/kubectl-pav bin/helm bin/integration.test bi
 
 .PHONY: verify
 verify: generate ## Check that generated files are up to date
-	@git diff --exit-code -- deploy/chart/definitions deployment.yaml docs internal/api || { echo "generated files differ: run 'make generate' and commit them" >&2; exit 1; }
+	@git diff --exit-code -- deploy/chart/definitions deploy/foreign deployment.yaml docs internal/api || { echo "generated files differ: run 'make generate' and commit them" >&2; exit 1; }
 
 .PHONY: lint
 lint: bin/golangci-lint ## Run go vet and golangci-lint
