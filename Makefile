@@ -86,7 +86,7 @@ generate: deployment.yaml docs/reference.md docs/pictures ## Generate CRDs, deep
 .PHONY: crds
 crds: bin/controller-gen
 	bin/controller-gen object crd paths=./internal/api/v1alpha1 output:crd:dir=deploy/chart/definitions
-	bin/controller-gen object crd paths=./internal/api/objectbucket output:crd:dir=deploy/foreign/objectbucket
+	bin/controller-gen object crd paths=./internal/api/objectbucket/v1alpha1 output:crd:dir=deploy/foreign/objectbucket
 
 .PHONY: docs/reference.md
 docs/reference.md: crds

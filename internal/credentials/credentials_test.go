@@ -3,6 +3,7 @@ package credentials
 import (
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -28,9 +29,7 @@ func TestCheck_Limits(t *testing.T) {
 	}
 	large := func(n int) []byte { return []byte(strings.Repeat("x", n)) }
 	more := Credentials{AccessKeyID: nil}
-	for name, value := range many {
-		more[name] = value
-	}
+	maps.Copy(more, many)
 	for name, test := range map[string]struct {
 		c     Credentials
 		wrong string

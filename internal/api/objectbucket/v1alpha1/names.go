@@ -1,4 +1,4 @@
-package objectbucket
+package v1alpha1
 
 // Finalizer holds an ObjectBucketClaim, and its ObjectBucket, Secret and ConfigMap. The protocol demands it. PaV decides nothing by it:
 // who removes it loses nothing.
