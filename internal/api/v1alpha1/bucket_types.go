@@ -315,4 +315,6 @@ type PavBucketStatus struct {
 }
 
 // Failures returns the failures of the last attempts to create and delete the bucket that are recorded.
-func (s *PavBucketStatus) Failures() []*WorkflowFailure { return recorded(s.Failure, s.DeletionFailure) }
+func (s *PavBucketStatus) Failures() []*WorkflowFailure {
+	return recorded(s.Failure, s.DeletionFailure)
+}
