@@ -45,6 +45,22 @@ type Result struct {
 	SnapshotSize   string `json:"snapshotSize,omitempty"`
 	Error          string `json:"error,omitempty"`
 
+	// BucketID and AccountID identify what a creation pod of a bucket, or a grant pod, has made; "" if there is no such file.
+	BucketID  string `json:"bucketId,omitempty"`
+	AccountID string `json:"accountId,omitempty"`
+
+	// Created says that the creation pod of a bucket found the bucket to be the claim's.
+	Created bool `json:"created,omitempty"`
+
+	// Info has the texts of the files in the directory info of a creation pod of a bucket, by name: "endpoint", "extra/KEY".
+	Info map[string]string `json:"info,omitempty"`
+
+	// Expires is when the credentials of a grant pod end, in RFC 3339; "" if they do not.
+	Expires string `json:"expires,omitempty"`
+
+	// Sealed are the credentials of a grant pod, which only the controller agent can open; see package credentials.
+	Sealed []byte `json:"sealed,omitempty"`
+
 	// Infeasible is the text of the file by which a pod that fails promises that it has changed nothing, and that it would
 	// fail again; nil if there is no such file.
 	Infeasible *string `json:"infeasible,omitempty"`
