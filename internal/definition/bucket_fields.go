@@ -85,9 +85,6 @@ func (c *check) info(w *walker, field string, value any) {
 	}
 }
 
-// sealPrefix begins the names of the Secrets in which the controller agent keeps its own keys.
-const sealPrefix = "seal-"
-
 var credentialsOfAll = sink{what: "the Secret whose credentials the clients get", names: true}
 
 // fromSecret checks the name of the Secret with the credentials of all accesses.
@@ -101,7 +98,7 @@ func (c *check) fromSecret(w *walker, field string, value any) {
 	switch text := value.(string); {
 	case !isSubdomain(text):
 		c.errorf(field, "%s is not a valid name of a Secret: use at most 253 lower-case letters, digits, '-' and '.'", quote(text))
-	case strings.HasPrefix(text, sealPrefix):
-		c.errorf(field, "%s is a name of Secrets that PaV keeps for itself; choose one that does not begin with %q", quote(text), sealPrefix)
+	case strings.HasPrefix(text, workflow.SealPrefix):
+		c.errorf(field, "%s is a name of Secrets that PaV keeps for itself; choose one that does not begin with %q", quote(text), workflow.SealPrefix)
 	}
 }

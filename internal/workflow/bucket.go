@@ -17,6 +17,10 @@ const (
 	maxInfo = 4 << 10
 )
 
+// SealPrefix begins the names of the Secrets in which the controller agent keeps the keys of attempts to grant access. No definition
+// gets at them.
+const SealPrefix = "seal-"
+
 // ExtraInfo begins the names of what clients are told of a bucket that become keys of a ConfigMap as they are.
 const ExtraInfo = "extra/"
 
