@@ -56,9 +56,9 @@ func (p *pod) plainSecret(variable node) {
 	}
 }
 
-// random warns of the filter random in the templates of buckets: what it yields is neither the same in the next attempt nor a secret.
+// random warns of the filter random in templates that make credentials: what it chooses follows from UIDs, which many can read.
 func (c *check) random(section, field, source string) {
-	if !strings.HasPrefix(section, "bucket") {
+	if section != "bucketAccessGrant" {
 		return
 	}
 	for _, at := range randomFilter.FindAllStringIndex(source, -1) {
@@ -69,8 +69,7 @@ func (c *check) random(section, field, source string) {
 		position := placeIn(source, at[0])
 		c.add(Finding{
 			Severity: Warning, Field: field, Line: position.line, Column: position.column,
-			Message: "|random yields another value whenever the template is evaluated, even for the same attempt, and one that can be guessed; " +
-				"for names, use bucketName or accountName, and for secrets, /dev/urandom in the script",
+			Message: "|random is no source of secrets: what it chooses follows from UIDs, and is the same in each attempt; read /dev/urandom in the script",
 		})
 	}
 }
