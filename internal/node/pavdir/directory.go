@@ -16,9 +16,15 @@ import (
 // directory that pods see as /pav. Its methods act in the mount namespace of their thread.
 type directory struct {
 	path string
+
+	// secret says that pods see /pav/credentials.
+	secret bool
 }
 
 func (p directory) pav() string { return filepath.Join(p.path, "pav") }
+
+// credentials is where a grant pod leaves credentials.
+func (p directory) credentials() string { return filepath.Join(p.pav(), credentialsName) }
 
 // client is where the volume of a stage is attached for clients.
 func (p directory) client() string { return filepath.Join(p.path, clientName) }
@@ -48,6 +54,9 @@ func (d *Directories) create(of directory) error {
 		return err
 	}
 	d.known.Note(of.pav())
+	if of.secret {
+		return of.createCredentials()
+	}
 	return nil
 }
 
