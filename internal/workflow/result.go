@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -11,23 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-)
-
-// The files that a pod of the controller agent may leave in /pav, and the greatest size of each in bytes. CSI: a volume ID and a
-// snapshot ID have "maximum size of 128 bytes".
-const (
-	ReadyFile          = "ready"
-	HandleFile         = "handle"
-	CapacityFile       = "capacity"
-	SnapshotHandleFile = "snapshotHandle"
-	SnapshotSizeFile   = "snapshotSize"
-	ErrorFile          = "error"
-	InfeasibleFile     = "infeasible"
-
-	MaxHandle     = 128
-	MaxCapacity   = 64
-	MaxError      = 4 << 10
-	MaxInfeasible = MaxError
 )
 
 // Result has the files that a pod left in /pav, as the node agent read them after all containers had ended, or the
@@ -65,8 +49,8 @@ type Result struct {
 	// fail again; nil if there is no such file.
 	Infeasible *string `json:"infeasible,omitempty"`
 
-	// Unreadable says, by name of file, why an existing file could not be read: it is not a regular file, too large,
-	// or not valid UTF-8.
+	// Unreadable says, by path below /pav, why an existing file or directory could not be read, or may not be told: it is not a
+	// regular file, too large, or not valid UTF-8. A path that is not plain text is quoted.
 	Unreadable map[string]string `json:"unreadable,omitempty"`
 }
 
@@ -85,12 +69,16 @@ func CheckHandle(text string) error {
 	return nil
 }
 
-// MayBeReady reports whether the files of a pod are read when it creates /pav/ready: it is a creation pod of a volume or snapshot
-// whose containers are never restarted, sidecars excepted. A container that is, might begin to create it again.
+// Creates reports whether pods of a workflow of the controller agent make something that nobody knows but for their result: a
+// volume, a snapshot, a bucket, or an account.
+func Creates(workflow string) bool {
+	return slices.Contains([]string{pavv1.WorkflowCreation, pavv1.WorkflowSnapshotCreation, pavv1.WorkflowBucketCreation, pavv1.WorkflowGrant}, workflow)
+}
+
+// MayBeReady reports whether the files of a pod are read when it creates /pav/ready: its workflow Creates something, and its
+// containers are never restarted, sidecars excepted. A container that is, might begin to create it again.
 func MayBeReady(pod *corev1.Pod) bool {
-	kind := pod.Labels[pavv1.WorkflowLabel]
-	return (kind == pavv1.WorkflowCreation || kind == pavv1.WorkflowSnapshotCreation) && pod.Spec.RestartPolicy == corev1.RestartPolicyNever &&
-		!hasOwnPolicies(&pod.Spec)
+	return Creates(pod.Labels[pavv1.WorkflowLabel]) && pod.Spec.RestartPolicy == corev1.RestartPolicyNever && !hasOwnPolicies(&pod.Spec)
 }
 
 // IsReported reports whether the node agent has written the result of a pod to it.
