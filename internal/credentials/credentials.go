@@ -2,8 +2,6 @@ package credentials
 
 import (
 	"bytes"
-	"cmp"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"maps"
@@ -117,35 +115,4 @@ func (c Credentials) CheckFor(protocol pavv1.BucketProtocol) error {
 		missing = append(missing, strings.Join(empty, " and "))
 	}
 	return errors.New("the protocol " + string(protocol) + " needs " + strings.Join(missing, ", or "))
-}
-
-// shortest is the length of the shortest text that is removed from others: shorter ones are everywhere.
-const shortest = 6
-
-// hidden stands for a credential in a text.
-const hidden = "***"
-
-// Redact returns a text without the credentials: without whole values, without their lines, and without either in base64.
-func (c Credentials) Redact(text string) string {
-	var hide []string
-	add := func(value string) {
-		if value = strings.TrimSpace(value); len(value) >= shortest {
-			hide = append(hide, value, base64.StdEncoding.EncodeToString([]byte(value)), base64.RawURLEncoding.EncodeToString([]byte(value)))
-		}
-	}
-	for name, value := range c {
-		if name == CertificateAuthority {
-			continue
-		}
-		add(string(value))
-		for line := range strings.Lines(string(value)) {
-			add(line)
-		}
-	}
-	// A value may contain another one.
-	slices.SortFunc(hide, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
-	for _, value := range slices.Compact(hide) {
-		text = strings.ReplaceAll(text, value, hidden)
-	}
-	return text
 }

@@ -1,7 +1,6 @@
 package credentials
 
 import (
-	"encoding/base64"
 	"fmt"
 	"maps"
 	"strings"
@@ -72,27 +71,6 @@ func TestCheckFor(t *testing.T) {
 		err := test.c.CheckFor(test.protocol)
 		if (err == nil) != (test.missing == "") || err != nil && !strings.Contains(err.Error(), test.missing) {
 			t.Errorf("%s: %v, want %q", name, err, test.missing)
-		}
-	}
-}
-
-func TestRedact(t *testing.T) {
-	c := Credentials{
-		AccessKeyID: []byte("short"), AccessSecretKey: []byte("secret-secret\n"), "extra/inner": []byte("secret"),
-		ServiceAccount: []byte("{\n  \"private\": \"0123456789\"\n}\n"), CertificateAuthority: []byte("certificate"),
-	}
-	encoded := base64.StdEncoding.EncodeToString([]byte("secret-secret"))
-	for text, want := range map[string]string{
-		"":                                      "",
-		"short is everywhere":                   "short is everywhere",
-		"user has secret-secret.":               "user has ***.",
-		"and secret":                            "and ***",
-		"line \"private\": \"0123456789\" here": "line *** here",
-		"in base64 " + encoded:                  "in base64 ***",
-		"the certificate":                       "the certificate",
-	} {
-		if got := c.Redact(text); got != want {
-			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}
 }

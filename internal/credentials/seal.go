@@ -70,6 +70,7 @@ func Seal(public string, purpose Purpose, c Credentials) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encoding credentials: %w", err)
 	}
+	defer clear(plain)
 	return sealRaw(public, purpose, plain)
 }
 
@@ -101,6 +102,7 @@ func Open(private []byte, purpose Purpose, sealed []byte) (Credentials, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening credentials: %w", err)
 	}
+	defer clear(plain)
 	c := Credentials{}
 	if err := json.Unmarshal(plain, &c); err != nil {
 		// The error of the decoder may quote what it decodes.
