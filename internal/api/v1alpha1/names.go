@@ -106,8 +106,8 @@ const (
 	// containers have ended; see workflow.Result.
 	ResultAnnotation = Group + "/result"
 
-	// GivenAnnotation says that a creation pod that may choose the handle of the volume or snapshot has got /pav, so that its result
-	// will follow. Written by the agent of the pod's node, before the containers start: kubelet may say of a container that
+	// GivenAnnotation says that a creation pod that may choose the handle of the volume or snapshot, or one of a bucket, or a grant
+	// pod, has got /pav, so that its result will follow. Written by the agent of the pod's node, before the containers start: kubelet may say of a container that
 	// it never ran, because the container runtime has lost it with the power of the node.
 	GivenAnnotation = Group + "/given"
 )
