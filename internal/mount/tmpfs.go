@@ -17,9 +17,9 @@ type Tmpfs struct {
 	Inodes int
 	// Mode is that of its root.
 	Mode fs.FileMode
-	// Secret keeps its files from swap space, from Linux 6.4 on, and its programs
-	// from being run.
-	Secret bool
+	// NoExec keeps its programs from being run, and NoSwap its files from swap
+	// space, from Linux 6.4 on.
+	NoExec, NoSwap bool
 }
 
 // Mount mounts a file system in memory on a directory, in a peer group of its own,
@@ -63,8 +63,10 @@ func (t Tmpfs) make() (*tree, error) {
 		}
 	}
 	attributes := unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
-	if t.Secret {
+	if t.NoExec {
 		attributes |= unix.MOUNT_ATTR_NOEXEC
+	}
+	if t.NoSwap {
 		if err := setIfKnown(context, "noswap"); err != nil {
 			return nil, err
 		}

@@ -48,7 +48,7 @@ func TestTmpfs_IsLimited_AndAMountOfItsOwn(t *testing.T) {
 
 func TestTmpfs_OfSecrets_IsNeitherSwappedNorExecuted(t *testing.T) {
 	dir := makeDir(t, workDir(t), "secret")
-	must(t, Tmpfs{Size: 1 << 20, Inodes: 16, Mode: 0o777, Secret: true}.Mount(dir))
+	must(t, Tmpfs{Size: 1 << 20, Inodes: 16, Mode: 0o777, NoExec: true, NoSwap: true}.Mount(dir))
 	mounts, err := At(dir)
 	must(t, err)
 	if len(mounts) != 1 || !mounts[0].Options.NoExec || !mounts[0].Options.NoSuid || !mounts[0].Options.NoDev {

@@ -72,7 +72,8 @@ func CheckHandle(text string) error {
 // Creates reports whether pods of a workflow of the controller agent make something that nobody knows but for their result: a
 // volume, a snapshot, a bucket, or an account.
 func Creates(workflow string) bool {
-	return slices.Contains([]string{pavv1.WorkflowCreation, pavv1.WorkflowSnapshotCreation, pavv1.WorkflowBucketCreation, pavv1.WorkflowGrant}, workflow)
+	creating := []string{pavv1.WorkflowCreation, pavv1.WorkflowSnapshotCreation, pavv1.WorkflowBucketCreation, pavv1.WorkflowGrant}
+	return slices.Contains(creating, workflow)
 }
 
 // MayBeReady reports whether the files of a pod are read when it creates /pav/ready: its workflow Creates something, and its

@@ -70,15 +70,15 @@ var texts = map[string]struct {
 	limit int
 	keep  func(r *workflow.Result, text string)
 }{
-	workflow.HandleFile:         {workflow.MaxHandle, func(r *workflow.Result, text string) { r.Handle = trimLine(text) }},
-	workflow.CapacityFile:       {workflow.MaxCapacity, func(r *workflow.Result, text string) { r.Capacity = strings.TrimSpace(text) }},
-	workflow.SnapshotHandleFile: {workflow.MaxHandle, func(r *workflow.Result, text string) { r.SnapshotHandle = trimLine(text) }},
-	workflow.SnapshotSizeFile:   {workflow.MaxCapacity, func(r *workflow.Result, text string) { r.SnapshotSize = strings.TrimSpace(text) }},
-	workflow.BucketIDFile:       {workflow.MaxID, func(r *workflow.Result, text string) { r.BucketID = trimLine(text) }},
-	workflow.AccountIDFile:      {workflow.MaxID, func(r *workflow.Result, text string) { r.AccountID = trimLine(text) }},
-	workflow.ExpiresFile:        {workflow.MaxExpires, func(r *workflow.Result, text string) { r.Expires = strings.TrimSpace(text) }},
-	workflow.ErrorFile:          {workflow.MaxError, func(r *workflow.Result, text string) { r.Error = strings.TrimSpace(text) }},
-	workflow.InfeasibleFile:     {workflow.MaxInfeasible, func(r *workflow.Result, text string) { r.Infeasible = new(strings.TrimSpace(text)) }},
+	workflow.HandleFile:         {workflow.MaxHandle, func(r *workflow.Result, s string) { r.Handle = trimLine(s) }},
+	workflow.CapacityFile:       {workflow.MaxCapacity, func(r *workflow.Result, s string) { r.Capacity = strings.TrimSpace(s) }},
+	workflow.SnapshotHandleFile: {workflow.MaxHandle, func(r *workflow.Result, s string) { r.SnapshotHandle = trimLine(s) }},
+	workflow.SnapshotSizeFile:   {workflow.MaxCapacity, func(r *workflow.Result, s string) { r.SnapshotSize = strings.TrimSpace(s) }},
+	workflow.BucketIDFile:       {workflow.MaxID, func(r *workflow.Result, s string) { r.BucketID = trimLine(s) }},
+	workflow.AccountIDFile:      {workflow.MaxID, func(r *workflow.Result, s string) { r.AccountID = trimLine(s) }},
+	workflow.ExpiresFile:        {workflow.MaxExpires, func(r *workflow.Result, s string) { r.Expires = strings.TrimSpace(s) }},
+	workflow.ErrorFile:          {workflow.MaxError, func(r *workflow.Result, s string) { r.Error = strings.TrimSpace(s) }},
+	workflow.InfeasibleFile:     {workflow.MaxInfeasible, func(r *workflow.Result, s string) { r.Infeasible = new(strings.TrimSpace(s)) }},
 }
 
 // lineEnd is the longest end of a line, which does not count for the limit of a text.

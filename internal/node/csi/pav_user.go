@@ -62,7 +62,8 @@ func (s *pavNode) userOf(ctx context.Context, volumeContext map[string]string) (
 	kind := pod.Labels[pavv1.WorkflowLabel]
 	found.mayBeReady = workflow.MayBeReady(pod)
 	found.pod.Credentials = kind == pavv1.WorkflowGrant
-	found.announce = isRecorded(record.pod, pod) && !record.handlePlanned && pod.Annotations[pavv1.GivenAnnotation] == "" && workflow.Creates(kind)
+	found.announce = workflow.Creates(kind) && isRecorded(record.pod, pod) && !record.handlePlanned &&
+		pod.Annotations[pavv1.GivenAnnotation] == ""
 	return found, nil
 }
 

@@ -14,7 +14,9 @@ const credentialsName = "credentials"
 const secretFiles = 64
 
 // ownCredentials is the /pav/credentials of a grant pod. It has room for 128 KiB, and for the pages that files do not fill.
-var ownCredentials = mount.Tmpfs{Size: 128<<10 + secretFiles*int64(os.Getpagesize()), Inodes: 4 * secretFiles, Mode: 0o777, Secret: true}
+var ownCredentials = mount.Tmpfs{
+	Size: 128<<10 + secretFiles*int64(os.Getpagesize()), Inodes: 4 * secretFiles, Mode: 0o777, NoExec: true, NoSwap: true,
+}
 
 // createCredentials creates /pav/credentials, and a mount of it, if they do not exist. It must be called before /pav is mounted
 // for the pod: then no container ever sees the directory below that mount.

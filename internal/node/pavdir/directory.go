@@ -48,7 +48,9 @@ func (d *Directories) create(of directory) error {
 	}
 	makeMount := mount.SelfBind
 	if filepath.Dir(of.path) == d.pods() {
-		makeMount = ownPav.Mount
+		pav := ownPav
+		pav.NoSwap = of.secret // /pav/error may have credentials until it is read
+		makeMount = pav.Mount
 	}
 	if err := makeMount(of.pav()); err != nil {
 		return err
