@@ -264,6 +264,11 @@ type PavBucketStatus struct {
 	// +optional
 	Created bool `json:"created,omitempty"`
 
+	// mayExist says that an attempt to create the bucket ran a pod, failed, and was not reverted: there may be a bucket of the name, and
+	// it may be this claim's.
+	// +optional
+	MayExist bool `json:"mayExist,omitempty"`
+
 	// info is what clients need to know besides credentials.
 	// +optional
 	Info map[string]string `json:"info,omitempty"`
@@ -277,7 +282,10 @@ type PavBucketStatus struct {
 	// +listType=set
 	Protocols []BucketProtocol `json:"protocols,omitempty"`
 
-	// configured is the hash of the additionalConfig and the quota that the bucket was created with, or updated to.
+	// configuring is the hash of the additionalConfig and the quota with which the current attempt began, and configured that with which
+	// the bucket was created, or to which it was updated.
+	// +optional
+	Configuring string `json:"configuring,omitempty"`
 	// +optional
 	Configured string `json:"configured,omitempty"`
 
