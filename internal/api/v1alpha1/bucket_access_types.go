@@ -251,6 +251,10 @@ type PavBucketAccessStatus struct {
 	// +optional
 	Pods int32 `json:"pods,omitempty"`
 
+	// accounts is the number of accounts that were recorded so far. The name of each account depends on its number.
+	// +optional
+	Accounts int32 `json:"accounts,omitempty"`
+
 	// granting is the account that the current attempt makes. Until the attempt has succeeded, the account may or may not exist.
 	// +optional
 	Granting *GrantedAccount `json:"granting,omitempty"`
@@ -270,6 +274,10 @@ type PavBucketAccessStatus struct {
 	// +listType=map
 	// +listMapKey=name
 	Secrets []DeliveredSecret `json:"secrets,omitempty"`
+
+	// secretsLost says that a Secret was removed by force: as PaV keeps no copy of credentials, the access gets another account.
+	// +optional
+	SecretsLost bool `json:"secretsLost,omitempty"`
 
 	// lastHandledRotation is the value of the annotation pav.albertofaria.github.io/rotate that the last rotation handled, so that each
 	// request counts once.

@@ -148,6 +148,9 @@ const SyncAnnotation = Group + "/sync"
 // request, as RFC 3339 with microseconds. The controller agent records the value that it has handled in status.lastHandledRotation.
 const RotateAnnotation = Group + "/rotate"
 
+// RotateEveryParameter of a class is how often accesses get a new account, as bucketAccessGrant.rotateEvery, which it overrides.
+const RotateEveryParameter = Group + "/rotate-every"
+
 // The workflows, values of WorkflowLabel. Names of their pods begin with the same word. The controller
 // agent runs the pods of WorkflowsOfController, a node agent those of the others and the validation pods that
 // have a StageLabel. WorkflowNodeExpansion is the expansion of a volume on a node that has it.
