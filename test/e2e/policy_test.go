@@ -26,7 +26,7 @@ const (
 	ownPods      = "the staging, node expansion and unstaging pods of its own node only"
 	ofStages     = "pods of PavStages only"
 	boundPods    = "bound to its own node only"
-	theirPods    = "deletion pods of volumes and snapshots only"
+	theirPods    = "the pods of its own workflows only"
 	selectedOnly = "may take the annotation volume.kubernetes.io/selected-node from a claim"
 	closed       = "not open to workflow pods"
 	finalizers   = "the finalizers of"
