@@ -77,11 +77,14 @@ bin/image/pav.oci.tar: $(PROGRAMS) bin/pav-image
 bin/image/deployment.yaml: bin/image/pav.oci.tar bin/helm
 	deploy/render $(IMAGE) "$$(cat bin/image/digest)" >$@
 
-bin/image/checksums.txt: bin/image/pav.oci.tar bin/image/deployment.yaml $(wildcard bin/image/kubectl-pav-*)
-	cd bin/image && sha256sum pav.oci.tar deployment.yaml $$(shopt -s nullglob; echo kubectl-pav-*) >checksums.txt
+bin/image/deployment-buckets.yaml: deployment-buckets.yaml
+	cp $< $@
+
+bin/image/checksums.txt: bin/image/pav.oci.tar bin/image/deployment.yaml bin/image/deployment-buckets.yaml $(wildcard bin/image/kubectl-pav-*)
+	cd bin/image && sha256sum pav.oci.tar deployment.yaml deployment-buckets.yaml $$(shopt -s nullglob; echo kubectl-pav-*) >checksums.txt
 
 .PHONY: generate
-generate: deployment.yaml docs/reference.md docs/pictures ## Generate CRDs, deep copies, deployment.yaml, the reference and pictures
+generate: deployment.yaml deployment-buckets.yaml docs/reference.md docs/pictures ## Generate CRDs, deep copies, manifests, the reference and pictures
 
 .PHONY: crds
 crds: bin/controller-gen
@@ -99,6 +102,10 @@ docs/pictures:
 
 deployment.yaml: crds bin/helm
 	deploy/render $(IMAGE) $(DIGEST) >$@.new
+	mv $@.new $@
+
+deployment-buckets.yaml: $(wildcard deploy/chart/templates/*-buckets.yaml) deploy/chart/Chart.yaml deploy/chart/values.yaml deploy/render bin/helm
+	deploy/render --buckets >$@.new
 	mv $@.new $@
 
 bin/helm: test/tools/helm/go.mod
@@ -191,7 +198,7 @@ compile: $(CLUSTER) bin/pav.tar bin/kubectl-pav bin/helm bin/integration.test bi
 
 .PHONY: verify
 verify: generate ## Check that generated files are up to date
-	@git diff --exit-code -- deploy/chart/definitions deploy/foreign deployment.yaml docs internal/api || { echo "generated files differ: run 'make generate' and commit them" >&2; exit 1; }
+	@git diff --exit-code -- deploy/chart/definitions deploy/foreign deployment.yaml deployment-buckets.yaml docs internal/api || { echo "generated files differ: run 'make generate' and commit them" >&2; exit 1; }
 
 .PHONY: lint
 lint: bin/golangci-lint ## Run go vet and golangci-lint
