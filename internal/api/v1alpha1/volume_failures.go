@@ -22,11 +22,5 @@ func (s *PavVolumeStatus) ChangeFailure(workflow string) *WorkflowFailure {
 
 // Failures returns the failures of the last attempts to provision, delete, expand and modify the volume that are recorded.
 func (s *PavVolumeStatus) Failures() []*WorkflowFailure {
-	var recorded []*WorkflowFailure
-	for _, failure := range []*WorkflowFailure{s.Failure, s.DeletionFailure, s.ChangeFailure(WorkflowExpansion), s.ChangeFailure(WorkflowModification)} {
-		if failure != nil {
-			recorded = append(recorded, failure)
-		}
-	}
-	return recorded
+	return recorded(s.Failure, s.DeletionFailure, s.ChangeFailure(WorkflowExpansion), s.ChangeFailure(WorkflowModification))
 }

@@ -48,7 +48,7 @@ type Pods[R Record[R]] struct {
 	Live   client.Reader
 	Runner *workflow.Runner
 
-	// Slots says how many pods run at once.
+	// Slots limit how many pods run at once.
 	Slots *attempt.Slots
 
 	// Patch writes a changed status, unless the record was written by another process meanwhile. After that, the record is the object that

@@ -33,7 +33,7 @@ func (r *Reconciler) patchStatus(ctx context.Context, record *pavv1.PavSnapshot,
 	return r.patchRecorded(ctx, record, func(record *pavv1.PavSnapshot) { change(&record.Status) })
 }
 
-// patchRecorded is patchStatus.
+// patchRecorded is patchStatus for a change that is given the record, as those of podrun are.
 func (r *Reconciler) patchRecorded(ctx context.Context, record *pavv1.PavSnapshot, change func(*pavv1.PavSnapshot)) error {
 	before := record.Status
 	written, err := r.ledger.Patch(ctx, record, change)
