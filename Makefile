@@ -292,7 +292,7 @@ OTHER_KUBERNETES := v1.30.14 v1.33.13
 TEST_KUBERNETES := $(OTHER_KUBERNETES:%=test-kubernetes-%)
 
 # Each is a part of test-long, and can be run by itself.
-LONG := long-unit long-simulation long-templates long-node long-sequences long-controller long-disturbed long-crashed long-loaded long-e2e long-soak long-conformance
+LONG := long-unit long-simulation long-templates long-node long-sequences-node long-sequences-pod long-controller long-disturbed long-crashed long-loaded long-e2e long-soak long-conformance
 $(LONG): export PAV_LONG := 1
 .PHONY: $(LONG)
 
@@ -319,8 +319,11 @@ SEQUENCES := ^TestNode_RandomSequences$$
 long-node: $(CLUSTER) ## End the node agent after each of its effects, and let 1,000 volumes be idle for an hour
 	KUBEBUILDER_ASSETS="$$($(CLUSTER) build)" go test -count=1 -timeout 6h -run TestNode_ -skip '$(SEQUENCES)' ./test/integration
 
-long-sequences: $(CLUSTER) ## Make 10,000 sequences of kubelet's calls
-	KUBEBUILDER_ASSETS="$$($(CLUSTER) build)" go test -count=1 -timeout 6h -run '$(SEQUENCES)' ./test/integration
+long-sequences-node: $(CLUSTER) ## Make 5,000 sequences of kubelet's calls for volumes that a node shares
+	KUBEBUILDER_ASSETS="$$($(CLUSTER) build)" go test -count=1 -timeout 6h -run '$(SEQUENCES)/scope_Node' ./test/integration
+
+long-sequences-pod: $(CLUSTER) ## Make 5,000 sequences of kubelet's calls for volumes that each pod has for itself
+	KUBEBUILDER_ASSETS="$$($(CLUSTER) build)" go test -count=1 -timeout 6h -run '$(SEQUENCES)/scope_Pod' ./test/integration
 
 long-controller: $(CLUSTER) ## Run the other integration tests with all of their repeats
 	KUBEBUILDER_ASSETS="$$($(CLUSTER) build)" go test -count=1 -timeout 6h -skip TestNode_ ./test/integration/...
