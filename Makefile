@@ -77,15 +77,19 @@ bin/image/pav.oci.tar: $(PROGRAMS) bin/pav-image
 bin/image/deployment.yaml: bin/image/pav.oci.tar bin/helm
 	deploy/render $(IMAGE) "$$(cat bin/image/digest)" >$@
 
-bin/image/checksums.txt: bin/image/pav.oci.tar bin/image/deployment.yaml $(wildcard bin/image/kubectl-pav-*)
-	cd bin/image && sha256sum pav.oci.tar deployment.yaml $$(shopt -s nullglob; echo kubectl-pav-*) >checksums.txt
+bin/image/deployment-buckets.yaml: deployment-buckets.yaml
+	cp $< $@
+
+bin/image/checksums.txt: bin/image/pav.oci.tar bin/image/deployment.yaml bin/image/deployment-buckets.yaml $(wildcard bin/image/kubectl-pav-*)
+	cd bin/image && sha256sum pav.oci.tar deployment.yaml deployment-buckets.yaml $$(shopt -s nullglob; echo kubectl-pav-*) >checksums.txt
 
 .PHONY: generate
-generate: deployment.yaml docs/reference.md docs/pictures ## Generate CRDs, deep copies, deployment.yaml, the reference and pictures
+generate: deployment.yaml deployment-buckets.yaml docs/reference.md docs/pictures ## Generate CRDs, deep copies, manifests, the reference and pictures
 
 .PHONY: crds
 crds: bin/controller-gen
-	bin/controller-gen object crd paths=./internal/api/... output:crd:dir=deploy/chart/definitions
+	bin/controller-gen object crd paths=./internal/api/v1alpha1 output:crd:dir=deploy/chart/definitions
+	bin/controller-gen object crd paths=./internal/api/objectbucket/v1alpha1 output:crd:dir=deploy/foreign/objectbucket
 
 .PHONY: docs/reference.md
 docs/reference.md: crds
@@ -100,6 +104,10 @@ deployment.yaml: crds bin/helm
 	deploy/render $(IMAGE) $(DIGEST) >$@.new
 	mv $@.new $@
 
+deployment-buckets.yaml: $(wildcard deploy/chart/templates/*-buckets.yaml) deploy/chart/Chart.yaml deploy/chart/values.yaml deploy/render bin/helm
+	deploy/render --buckets >$@.new
+	mv $@.new $@
+
 bin/helm: test/tools/helm/go.mod
 	CGO_ENABLED=0 go -C test/tools/helm build -ldflags '-s -w' -o ../../../$@ helm.sh/helm/v4/cmd/helm
 
@@ -109,8 +117,8 @@ bin/controller-gen: test/tools/controller-gen/go.mod
 bin/golangci-lint: test/tools/golangci-lint/go.mod
 	go -C test/tools/golangci-lint build -o ../../../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
-# What the examples' tests load into the cluster: the image of examples/Containerfile, and an S3 server.
-EXAMPLE_IMAGES := bin/example-tools.tar bin/versitygw.tar
+# What the examples' tests load into the cluster: the image of examples/Containerfile, an S3 server, and clients for it.
+EXAMPLE_IMAGES := bin/example-tools.tar bin/versitygw.tar bin/s3-tools.tar
 
 bin/example-tools.tar: $(CLUSTER)
 	$(CLUSTER) image examples $@
@@ -119,7 +127,10 @@ bin/versitygw: test/tools/versitygw/go.mod
 	CGO_ENABLED=0 go -C test/tools/versitygw build -ldflags '-s -w' -o ../../../$@ github.com/versity/versitygw/cmd/versitygw
 
 bin/versitygw.tar: bin/versitygw $(CLUSTER)
-	$(CLUSTER) image --ref docker.io/versity/versitygw:v1.8.0 --binary bin/versitygw --entrypoint /usr/local/bin/versitygw $@
+	$(CLUSTER) image --ref docker.io/versity/versitygw:v1.8.0 --ref localhost/versitygw:1.8.0 --binary bin/versitygw --entrypoint /usr/local/bin/versitygw $@
+
+bin/s3-tools.tar: test/objectstore/s3.sh $(CLUSTER)
+	$(CLUSTER) image s3 $< $@
 
 # Kubernetes' external-storage suite, the program that runs it, and the images that it needs.
 SUITE := bin/conformance.test bin/ginkgo bin/conformance-report bin/suite-agnhost.tar bin/suite-gnu.tar bin/suite-shell.tar bin/hello-populator.tar
@@ -187,7 +198,7 @@ compile: $(CLUSTER) bin/pav.tar bin/kubectl-pav bin/helm bin/integration.test bi
 
 .PHONY: verify
 verify: generate ## Check that generated files are up to date
-	@git diff --exit-code -- deploy/chart/definitions deployment.yaml docs internal/api || { echo "generated files differ: run 'make generate' and commit them" >&2; exit 1; }
+	@git diff --exit-code -- deploy/chart/definitions deploy/foreign deployment.yaml deployment-buckets.yaml docs internal/api || { echo "generated files differ: run 'make generate' and commit them" >&2; exit 1; }
 
 .PHONY: lint
 lint: bin/golangci-lint ## Run go vet and golangci-lint
@@ -207,9 +218,9 @@ vuln: bin/govulncheck ## Look for known vulnerabilities that PaV's programs reac
 UNIT_TEST := go test -vet=off -ldflags '-s -w'
 
 .PHONY: test-unit
-test-unit: packages bin/helm ## Run the unit tests, those on real mounts, and those of the templates
+test-unit: packages bin/helm bin/versitygw ## Run the unit tests, those on real mounts, and those of the templates
 	$(UNIT_TEST) -race -timeout 30m ./cmd/... ./deploy ./hack/... ./internal/...
-	$(UNIT_TEST) ./jinja/... ./test/jinja/... ./test/bench/... ./test/examples/... ./test/parts
+	$(UNIT_TEST) ./jinja/... ./test/jinja/... ./test/bench/... ./test/examples/... ./test/objectstore ./test/parts
 	$(UNIT_TEST) -race -run Concurrently ./test/jinja/sandbox
 	cd hack/image && $(UNIT_TEST) ./...
 	cd test/cluster && $(UNIT_TEST) ./...

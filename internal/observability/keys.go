@@ -15,6 +15,8 @@ const (
 	Volume          = "volume"   // the name of the PersistentVolume, and of the PavVolume
 	Stage           = "stage"    // the name of the PavStage
 	Snapshot        = "snapshot" // the name of the PavSnapshot
+	Bucket          = "bucket"   // the name of the PavBucket
+	Access          = "access"   // the name of the PavBucketAccess
 	Node            = "node"
 	Pod             = "pod"
 	Provisioner     = "provisioner"

@@ -4,9 +4,11 @@ import (
 	"context"
 	_ "embed" // for the golden file
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -26,7 +28,7 @@ const (
 	ownPods      = "the staging, node expansion and unstaging pods of its own node only"
 	ofStages     = "pods of PavStages only"
 	boundPods    = "bound to its own node only"
-	theirPods    = "deletion pods of volumes and snapshots only"
+	theirPods    = "the pods of its own workflows only"
 	selectedOnly = "may take the annotation volume.kubernetes.io/selected-node from a claim"
 	closed       = "not open to workflow pods"
 	finalizers   = "the finalizers of"
@@ -359,26 +361,63 @@ func TestPodThatAsksForPav_IsRefused(t *testing.T) {
 	}
 }
 
-//go:embed testdata/rights.golden
-var rights string
+// What the agents have without buckets, and what they have besides if these are enabled.
+var (
+	//go:embed testdata/rights.golden
+	rights string
+	//go:embed testdata/rights-buckets.golden
+	rightsForBuckets string
+)
+
+// rightsOf returns what the roles of an agent allow in a namespace, sorted, without what is known already.
+func rightsOf(ctx context.Context, account, namespace string, known map[string]bool) ([]string, error) {
+	out, err := kubectl(ctx, "", "auth", "can-i", "--list", "--no-headers", "-n", namespace, "--as=system:serviceaccount:pav:"+account)
+	var lines []string
+	for line := range strings.Lines(out) {
+		// Lines that begin with a blank are about paths that are no resources.
+		if text := strings.Join(strings.Fields(strings.Replace(line, "[]", "", 1)), " "); !strings.HasPrefix(line, " ") && !known[text] {
+			lines = append(lines, text)
+			known[text] = true
+		}
+	}
+	slices.Sort(lines)
+	return lines, err
+}
 
 // TestRightsOfTheAgents_AreAsDocumented is about what the roles allow, which the policies narrow further.
 func TestRightsOfTheAgents_AreAsDocumented(t *testing.T) {
+	known := map[string]map[string]bool{"controller-agent": {}, "node-agent": {}}
 	var got strings.Builder
 	for _, account := range []string{"controller-agent", "node-agent"} {
-		out, err := kubectl(t.Context(), "", "auth", "can-i", "--list", "--no-headers", "-n", "pav", "--as=system:serviceaccount:pav:"+account)
+		lines, err := rightsOf(t.Context(), account, "pav", known[account])
 		must(t, err)
-		var lines []string
-		for line := range strings.Lines(out) {
-			// Lines that begin with a blank are about paths that are no resources.
-			if !strings.HasPrefix(line, " ") {
-				lines = append(lines, strings.Join(strings.Fields(strings.Replace(line, "[]", "", 1)), " "))
-			}
-		}
-		slices.Sort(lines)
 		fmt.Fprintf(&got, "%s:\n%s\n\n", account, strings.Join(lines, "\n"))
 	}
 	if diff := cmp.Diff(rights, strings.TrimSpace(got.String())+"\n"); diff != "" {
 		t.Errorf("the rights of the agents (-on record +now):\n%s", diff)
 	}
+	const manifest = "deployment-buckets.yaml"
+	t.Cleanup(func() {
+		_, err := kubectl(context.WithoutCancel(t.Context()), "", "delete", "--ignore-not-found", "-f", manifest)
+		must(t, err)
+	})
+	_, err := kubectl(t.Context(), "", "create", "-f", manifest)
+	must(t, err)
+	within(t, time.Minute, "the agents have the rights for buckets", func(ctx context.Context) error {
+		var got strings.Builder
+		for _, account := range []string{"controller-agent", "node-agent"} {
+			before := maps.Clone(known[account])
+			for _, namespace := range []string{"pav", "pav-credentials"} {
+				lines, err := rightsOf(ctx, account, namespace, before)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(&got, "%s in %s:\n%s\n\n", account, namespace, strings.Join(lines, "\n"))
+			}
+		}
+		if diff := cmp.Diff(strings.Fields(rightsForBuckets), strings.Fields(got.String())); diff != "" {
+			return fmt.Errorf("the rights of the agents (-on record +now):\n%s", diff)
+		}
+		return nil
+	})
 }

@@ -53,6 +53,34 @@ func (s *PavSnapshot) Work() Work {
 	return Work{Pod: &status.Pod, Pods: &status.Pods, Generation: &status.ProvisionerGeneration, Failures: status.Failures()}
 }
 
+// StatusConditions returns where the conditions of a PavBucket are.
+func (b *PavBucket) StatusConditions() *[]metav1.Condition { return &b.Status.Conditions }
+
+// Stamp notes the generation that the status is based on, and the version of the agent that writes it.
+func (b *PavBucket) Stamp(generation int64, version string) {
+	b.Status.ObservedGeneration, b.Status.AgentVersion = generation, version
+}
+
+// Work returns where the status of a PavBucket has its pods.
+func (b *PavBucket) Work() Work {
+	status := &b.Status
+	return Work{Pod: &status.Pod, Pods: &status.Pods, Generation: &status.ProvisionerGeneration, Failures: status.Failures()}
+}
+
+// StatusConditions returns where the conditions of a PavBucketAccess are.
+func (a *PavBucketAccess) StatusConditions() *[]metav1.Condition { return &a.Status.Conditions }
+
+// Stamp notes the generation that the status is based on, and the version of the agent that writes it.
+func (a *PavBucketAccess) Stamp(generation int64, version string) {
+	a.Status.ObservedGeneration, a.Status.AgentVersion = generation, version
+}
+
+// Work returns where the status of a PavBucketAccess has its pods.
+func (a *PavBucketAccess) Work() Work {
+	status := &a.Status
+	return Work{Pod: &status.Pod, Pods: &status.Pods, Generation: &status.ProvisionerGeneration, Failures: status.Failures()}
+}
+
 // recorded returns the failures that are not nil.
 func recorded(failures ...*WorkflowFailure) []*WorkflowFailure {
 	return slices.DeleteFunc(failures, func(f *WorkflowFailure) bool { return f == nil })

@@ -178,6 +178,15 @@ func TestExamine_FindsWhatIsWrong(t *testing.T) {
 			f.Deployment.Spec.Template.Spec.Containers[0].Args = []string{"controller", "--startup-taint"}
 			f.Bindings[nodesPolicy] = true
 		}, []string{"problem policies: 1 ValidatingAdmissionPolicy does not exist: pav-controller-nodes: what the agents and tenants may do is not limited as it should be" + reapply}},
+		"the policies of buckets are missing": {func(f *Facts) {
+			f.BucketRights = true
+			for _, name := range bucketPolicies[1:] {
+				f.Policies[name] = true
+			}
+			for _, name := range bucketPolicies {
+				f.Bindings[name] = true
+			}
+		}, []string{"problem policies: 1 ValidatingAdmissionPolicy does not exist: pav-credentials: what the agents and tenants may do is not limited as it should be" + reapply + " -f deployment-buckets.yaml"}},
 		"bindings are missing": {func(f *Facts) {
 			delete(f.Bindings, "pav-keys-on-pods")
 			delete(f.Bindings, "pav-inline-volumes")
@@ -300,7 +309,7 @@ func openNamespace(level string) corev1.Namespace {
 func TestExamine_WhereRightsAreLacking_SaysWhich(t *testing.T) {
 	f := &Facts{Now: noon, Namespace: "storage", Unread: map[right]string{}}
 	for _, may := range []right{
-		listAgents, getDeployment, getDaemonSet, getLease, getService, listEndpoints, getDefinitions, getWebhooks, listPolicies, listBindings, listNodes,
+		listAgents, getDeployment, getDaemonSet, getLease, getService, listEndpoints, getDefinitions, getWebhooks, listPolicies, listBindings, getBucketRights, listNodes,
 		listCSINodes, listCSIDrivers, listNamespaces, listQuotas, listProvisioner, listVolumes, listStages, listPods, listPVs, listClaims,
 	} {
 		f.Unread[may] = "you may not " + string(may)
@@ -331,14 +340,27 @@ func TestNames_AreThoseOfTheManifests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for kind, names := range map[string][]string{"ValidatingAdmissionPolicy": policyNames, "ValidatingAdmissionPolicyBinding": policyNames} {
-		var want []string
-		for _, match := range regexp.MustCompile(`(?m)^kind: `+kind+`\nmetadata:\n  name: (\S+)$`).FindAllStringSubmatch(string(text), -1) {
-			want = append(want, match[1])
+	forBuckets, err := os.ReadFile("../../../deployment-buckets.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, of := range []struct {
+		manifest string
+		text     []byte
+		names    []string
+	}{{"deployment.yaml", text, policyNames}, {"deployment-buckets.yaml", forBuckets, bucketPolicies}} {
+		for _, kind := range []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"} {
+			var want []string
+			for _, match := range regexp.MustCompile(`(?m)^kind: `+kind+`\nmetadata:\n  name: (\S+)$`).FindAllStringSubmatch(string(of.text), -1) {
+				want = append(want, match[1])
+			}
+			if diff := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(of.names))); diff != "" {
+				t.Errorf("%s (-%s +plugin):\n%s", kind, of.manifest, diff)
+			}
 		}
-		if diff := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(names))); diff != "" {
-			t.Errorf("%s (-deployment.yaml +plugin):\n%s", kind, diff)
-		}
+	}
+	if !strings.Contains(string(forBuckets), "kind: ClusterRoleBinding\nmetadata:\n  name: "+bucketRights+"\n") {
+		t.Errorf("deployment-buckets.yaml has no ClusterRoleBinding %s", bucketRights)
 	}
 	chart, err := os.ReadFile("../../../deploy/chart/templates/52-policies-controller.yaml")
 	if err != nil || !strings.Contains(string(chart), "kind: ValidatingAdmissionPolicyBinding\nmetadata:\n  name: "+nodesPolicy+"\n") {

@@ -32,6 +32,7 @@ const (
 	getWebhooks     right = "get validatingwebhookconfigurations"
 	listPolicies    right = "list validatingadmissionpolicies"
 	listBindings    right = "list validatingadmissionpolicybindings"
+	getBucketRights right = "get clusterrolebindings"
 	listNodes       right = "list nodes"
 	listCSINodes    right = "list csinodes"
 	listCSIDrivers  right = "list csidrivers"
@@ -82,6 +83,9 @@ type Facts struct {
 
 	// Policies and Bindings are the names of all ValidatingAdmissionPolicies and of their bindings.
 	Policies, Bindings map[string]bool
+
+	// BucketRights says that the controller agent has the rights that only buckets need.
+	BucketRights bool
 
 	// Namespaces are those where workflow pods may be, and Quotas their ResourceQuotas.
 	Namespaces []corev1.Namespace

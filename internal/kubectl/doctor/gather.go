@@ -12,6 +12,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -171,7 +172,8 @@ func (g *gatherer) admission(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	g.BucketRights, err = g.get(ctx, getBucketRights, client.ObjectKey{Name: bucketRights}, &rbacv1.ClusterRoleBinding{})
+	return err
 }
 
 // services reads the Services of the webhooks, and their endpoints.

@@ -1,0 +1,163 @@
+package access
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/podplan"
+)
+
+const (
+	// overlap is how long the former account of an access works after a rotation, by default.
+	overlap = time.Hour
+
+	// rotationPause is the shortest time between two rotations of an access.
+	rotationPause = 10 * time.Minute
+)
+
+// accountName returns the name that an account of an access is to have.
+func accountName(record *pavv1.PavBucketAccess, number int32) string {
+	name := "ba-" + string(record.Spec.Requester.UID)
+	if number == 0 {
+		return name
+	}
+	return fmt.Sprintf("%s-%d", name, number)
+}
+
+// nextAccount returns the account that the next attempt is to make. No two attempts of an access make one of the same number: what the
+// earlier one has made is revoked by its number.
+func nextAccount(record *pavv1.PavBucketAccess) pavv1.GrantedAccount {
+	number := int32(0)
+	for _, account := range accountsOf(record) {
+		number = max(number, account.Number+1)
+	}
+	number = max(number, record.Status.Accounts)
+	return pavv1.GrantedAccount{Number: number, AccountName: accountName(record, number)}
+}
+
+// accountsOf returns all accounts that may exist.
+func accountsOf(record *pavv1.PavBucketAccess) []pavv1.GrantedAccount {
+	status := &record.Status
+	all := slices.Clone(status.Former)
+	for _, account := range []*pavv1.GrantedAccount{status.Current, status.Granting} {
+		if account != nil {
+			all = append(all, *account)
+		}
+	}
+	return all
+}
+
+// idOf returns what identifies an account in its store: if no pod told, it is the name that it was to have.
+func idOf(account *pavv1.GrantedAccount) string {
+	if account.AccountID != "" {
+		return account.AccountID
+	}
+	return account.AccountName
+}
+
+// grantsOn returns all grants that are to be in force on a bucket, sorted, from all accesses to it. With is an account of one of the
+// accesses that is about to be granted, and without one that is about to be revoked; nil for none.
+func grantsOn(bucket string, accesses []pavv1.PavBucketAccess, of string, with, without *pavv1.GrantedAccount, now time.Time) []podplan.BucketGrant {
+	grants := []podplan.BucketGrant{}
+	for i := range accesses {
+		record := &accesses[i]
+		index := slices.IndexFunc(record.Spec.Buckets, func(b pavv1.AccessedBucket) bool { return b.Bucket == bucket })
+		if index < 0 {
+			continue
+		}
+		for _, account := range inForce(record, now) {
+			if record.Name == of && without != nil && account.Number == without.Number {
+				continue
+			}
+			grants = append(grants, podplan.BucketGrant{AccountID: idOf(&account), Mode: record.Spec.Buckets[index].Mode})
+		}
+		if record.Name == of && with != nil {
+			grants = append(grants, podplan.BucketGrant{AccountID: idOf(with), Mode: record.Spec.Buckets[index].Mode})
+		}
+	}
+	slices.SortFunc(grants, func(a, b podplan.BucketGrant) int {
+		return strings.Compare(a.AccountID+"\x00"+string(a.Mode), b.AccountID+"\x00"+string(b.Mode))
+	})
+	return slices.Compact(grants)
+}
+
+// inForce returns the accounts of an access that clients use: the present one, and replaced ones whose time is not over.
+func inForce(record *pavv1.PavBucketAccess, now time.Time) []pavv1.GrantedAccount {
+	status := &record.Status
+	var accounts []pavv1.GrantedAccount
+	if status.Current != nil {
+		accounts = append(accounts, *status.Current)
+	}
+	for _, former := range status.Former {
+		if former.GrantedAt != nil && former.RevokeAfter != nil && now.Before(former.RevokeAfter.Time) {
+			accounts = append(accounts, former)
+		}
+	}
+	return accounts
+}
+
+// due returns the former account that is to be revoked next, or nil; and when one is, the zero time for none.
+func due(record *pavv1.PavBucketAccess, now time.Time) (*pavv1.GrantedAccount, time.Time) {
+	var next *pavv1.GrantedAccount
+	for i := range record.Status.Former {
+		former := &record.Status.Former[i]
+		if next == nil || revokeTime(former).Before(revokeTime(next)) {
+			next = former
+		}
+	}
+	if next == nil {
+		return nil, time.Time{}
+	}
+	at := revokeTime(next)
+	if record.Spec.Released || !now.Before(at) {
+		return next, at
+	}
+	return nil, at
+}
+
+// revokeTime returns when an account is to be revoked.
+func revokeTime(account *pavv1.GrantedAccount) time.Time {
+	if account.RevokeAfter == nil {
+		return time.Time{}
+	}
+	return account.RevokeAfter.Time
+}
+
+// rotation returns when the present account is to be replaced; the zero time for never.
+func rotation(record *pavv1.PavBucketAccess, grant *pavv1.BucketAccessGrant, every time.Duration) time.Time {
+	current := record.Status.Current
+	if current == nil || current.GrantedAt == nil || grant == nil {
+		return time.Time{}
+	}
+	granted := current.GrantedAt.Time
+	var at time.Time
+	if every > 0 {
+		at = granted.Add(every)
+	}
+	if current.ExpiresAt != nil {
+		// Two thirds of the way, so that there is time for attempts that fail.
+		if before := granted.Add(current.ExpiresAt.Sub(granted) * 2 / 3); at.IsZero() || before.Before(at) {
+			at = before
+		}
+	}
+	if requested := record.Annotations[pavv1.RotateAnnotation]; requested != "" && requested != record.Status.LastHandledRotation {
+		if time, err := time.Parse(time.RFC3339Nano, requested); err == nil && time.After(granted) && (at.IsZero() || time.Before(at)) {
+			at = time
+		}
+	}
+	if earliest := granted.Add(rotationPause); !at.IsZero() && at.Before(earliest) {
+		return earliest
+	}
+	return at
+}
+
+// replaced returns an account that another one replaces, with the time when it is to be revoked.
+func replaced(account pavv1.GrantedAccount, after time.Time) pavv1.GrantedAccount {
+	account.RevokeAfter = new(metav1.NewTime(after))
+	return account
+}

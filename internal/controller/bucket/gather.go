@@ -1,0 +1,130 @@
+package bucket
+
+import (
+	"context"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/rule"
+	"github.com/albertofaria/pav/internal/reconcile"
+)
+
+// gather reads everything that the decision about a bucket depends on.
+func (r *Reconciler) gather(ctx context.Context, record *pavv1.PavBucket) (observation, error) {
+	o := observation{record: record, now: r.Now(), contended: r.slots.Contended(record.Spec.Provisioner)}
+	o.retry = pavv1.RetryRequested(record, record.Status.LastHandledRetry, o.now)
+	var err error
+	if o.Found, err = r.runs.Find(ctx, record); err != nil {
+		return o, err
+	}
+	if o.provisioner, err = reconcile.Optional(ctx, r.Client, client.ObjectKey{Name: record.Spec.Provisioner}, &pavv1.PavProvisioner{}); err != nil {
+		return o, err
+	}
+	storage := reconcile.StorageOfBucket(record)
+	others, err := reconcile.BucketsOf(ctx, r.Client, storage)
+	if err != nil {
+		return o, err
+	}
+	o.holder = holderIn(others, storage, record)
+	accesses, err := reconcile.AccessesTo(ctx, r.Client, record.Name)
+	o.accesses = namesOf(accesses)
+	return o, err
+}
+
+// holderIn returns the name of another record that has the bucket, and had it before this one, or "". Of two that ask for one name at the
+// same time, the one that was written first has it.
+func holderIn(records []pavv1.PavBucket, storage string, record *pavv1.PavBucket) string {
+	for _, other := range reconcile.HoldersOfBucket(records, storage, record.Name) {
+		if holdsBefore(other, record) {
+			return other.Name
+		}
+	}
+	return ""
+}
+
+// holdsBefore reports whether a record has a bucket rather than another record of the same: its bucket was or may have been created, or it
+// was written first.
+func holdsBefore(one, other *pavv1.PavBucket) bool {
+	has := func(b *pavv1.PavBucket) bool {
+		return b.Status.Phase != "" && b.Status.Phase != pavv1.BucketPending || b.Status.Attempt > 0
+	}
+	if has(one) != has(other) {
+		return has(one)
+	}
+	if !one.CreationTimestamp.Equal(&other.CreationTimestamp) {
+		return one.CreationTimestamp.Before(&other.CreationTimestamp)
+	}
+	return one.Name < other.Name
+}
+
+func namesOf(accesses []pavv1.PavBucketAccess) []string {
+	names := make([]string, len(accesses))
+	for i := range accesses {
+		names[i] = accesses[i].Name
+	}
+	return names
+}
+
+// confirmed decides again with the objects that the API server has, before a step that cannot be undone. If that gives another step, the
+// cache is behind, and the error is reconcile.ErrStale.
+func (r *Reconciler) confirmed(ctx context.Context, o observation, next rule.Step) (observation, error) {
+	live := &pavv1.PavBucket{}
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(o.record), live); client.IgnoreNotFound(err) != nil {
+		return o, fmt.Errorf("reading PavBucket %q: %w", o.record.Name, err)
+	}
+	if live.UID != o.record.UID || live.ResourceVersion != o.record.ResourceVersion {
+		return o, reconcile.ErrStale
+	}
+	live.SetManagedFields(nil)
+	o.record = live // with its copies of objects, which the cache does not keep
+	var err error
+	if o.provisioner, err = reconcile.Optional(ctx, r.Live, client.ObjectKey{Name: live.Spec.Provisioner}, &pavv1.PavProvisioner{}); err != nil {
+		return o, err
+	}
+	if o.holder, err = r.liveHolder(ctx, live, reconcile.StorageOfBucket(live)); err != nil {
+		return o, err
+	}
+	if live.Spec.Released {
+		if o.accesses, err = r.liveAccesses(ctx, live.Name); err != nil {
+			return o, err
+		}
+	}
+	if decide(o).Step != next {
+		return o, reconcile.ErrStale
+	}
+	return o, nil
+}
+
+// liveHolder asks the API server who else has a bucket; see holderIn.
+func (r *Reconciler) liveHolder(ctx context.Context, record *pavv1.PavBucket, storage string) (string, error) {
+	records, err := r.liveRecords(ctx, record.Spec.Provisioner)
+	return holderIn(records, storage, record), err
+}
+
+// liveRecords returns all records of a provisioner as the API server has them.
+func (r *Reconciler) liveRecords(ctx context.Context, provisioner string) ([]pavv1.PavBucket, error) {
+	records := &pavv1.PavBucketList{}
+	if err := r.Live.List(ctx, records, client.MatchingLabels{pavv1.ProvisionerLabel: provisioner}); err != nil {
+		return nil, fmt.Errorf("listing the PavBuckets of PavProvisioner %q: %w", provisioner, err)
+	}
+	return records.Items, nil
+}
+
+// liveAccesses returns the names of the accesses to a bucket as the API server has them.
+func (r *Reconciler) liveAccesses(ctx context.Context, bucket string) ([]string, error) {
+	records := &pavv1.PavBucketAccessList{}
+	if err := r.Live.List(ctx, records); err != nil {
+		return nil, fmt.Errorf("listing the PavBucketAccesses: %w", err)
+	}
+	var names []string
+	for i := range records.Items {
+		for _, b := range records.Items[i].Spec.Buckets {
+			if b.Bucket == bucket {
+				names = append(names, records.Items[i].Name)
+			}
+		}
+	}
+	return names, nil
+}
