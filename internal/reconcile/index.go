@@ -98,8 +98,9 @@ const (
 	BucketsByProvisioner = "bucket.provisioner"
 	BucketsByStorage     = "bucket.storage"
 
-	// AccessesByBucket finds PavBucketAccesses by the names of their PavBuckets.
-	AccessesByBucket = "access.bucket"
+	// AccessesByBucket finds PavBucketAccesses by the names of their PavBuckets, and AccessesByProvisioner by their provisioner.
+	AccessesByBucket      = "access.bucket"
+	AccessesByProvisioner = "access.provisioner"
 )
 
 // buckets is how many keys an index has at most whose keys few objects share. With a key of its own for each object, half of an
@@ -238,6 +239,9 @@ var indexes = []index{
 	of(&corev1.Pod{}, PodsByAccess, controlledBy("PavBucketAccess")),
 	of(&pavv1.PavBucket{}, BucketsByProvisioner, func(b *pavv1.PavBucket) string { return b.Spec.Provisioner }),
 	inBucket(&pavv1.PavBucket{}, BucketsByStorage, StorageOfBucket),
+	inBucket(&pavv1.PavBucket{}, bucketsByClaim, claimOfBucket),
+	inBucket(&pavv1.PavBucketAccess{}, accessesByRequester, requesterOfAccess),
+	of(&pavv1.PavBucketAccess{}, AccessesByProvisioner, func(a *pavv1.PavBucketAccess) string { return a.Spec.Provisioner }),
 	ofMany(&pavv1.PavBucketAccess{}, AccessesByBucket, func(a *pavv1.PavBucketAccess) []string {
 		names := make([]string, len(a.Spec.Buckets))
 		for i := range a.Spec.Buckets {

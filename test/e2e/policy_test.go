@@ -2,15 +2,11 @@ package e2e
 
 import (
 	"context"
-	_ "embed" // for the golden file
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -359,65 +355,4 @@ func TestPodThatAsksForPav_IsRefused(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "are for the pods that PaV makes") {
 		t.Errorf("a pod with an inline volume of PaV's is created: %v", err)
 	}
-}
-
-// What the agents have without buckets, and what they have besides if these are enabled.
-var (
-	//go:embed testdata/rights.golden
-	rights string
-	//go:embed testdata/rights-buckets.golden
-	rightsForBuckets string
-)
-
-// rightsOf returns what the roles of an agent allow in a namespace, sorted, without what is known already.
-func rightsOf(ctx context.Context, account, namespace string, known map[string]bool) ([]string, error) {
-	out, err := kubectl(ctx, "", "auth", "can-i", "--list", "--no-headers", "-n", namespace, "--as=system:serviceaccount:pav:"+account)
-	var lines []string
-	for line := range strings.Lines(out) {
-		// Lines that begin with a blank are about paths that are no resources.
-		if text := strings.Join(strings.Fields(strings.Replace(line, "[]", "", 1)), " "); !strings.HasPrefix(line, " ") && !known[text] {
-			lines = append(lines, text)
-			known[text] = true
-		}
-	}
-	slices.Sort(lines)
-	return lines, err
-}
-
-// TestRightsOfTheAgents_AreAsDocumented is about what the roles allow, which the policies narrow further.
-func TestRightsOfTheAgents_AreAsDocumented(t *testing.T) {
-	known := map[string]map[string]bool{"controller-agent": {}, "node-agent": {}}
-	var got strings.Builder
-	for _, account := range []string{"controller-agent", "node-agent"} {
-		lines, err := rightsOf(t.Context(), account, "pav", known[account])
-		must(t, err)
-		fmt.Fprintf(&got, "%s:\n%s\n\n", account, strings.Join(lines, "\n"))
-	}
-	if diff := cmp.Diff(rights, strings.TrimSpace(got.String())+"\n"); diff != "" {
-		t.Errorf("the rights of the agents (-on record +now):\n%s", diff)
-	}
-	const manifest = "deployment-buckets.yaml"
-	t.Cleanup(func() {
-		_, err := kubectl(context.WithoutCancel(t.Context()), "", "delete", "--ignore-not-found", "-f", manifest)
-		must(t, err)
-	})
-	_, err := kubectl(t.Context(), "", "create", "-f", manifest)
-	must(t, err)
-	within(t, time.Minute, "the agents have the rights for buckets", func(ctx context.Context) error {
-		var got strings.Builder
-		for _, account := range []string{"controller-agent", "node-agent"} {
-			before := maps.Clone(known[account])
-			for _, namespace := range []string{"pav", "pav-credentials"} {
-				lines, err := rightsOf(ctx, account, namespace, before)
-				if err != nil {
-					return err
-				}
-				fmt.Fprintf(&got, "%s in %s:\n%s\n\n", account, namespace, strings.Join(lines, "\n"))
-			}
-		}
-		if diff := cmp.Diff(strings.Fields(rightsForBuckets), strings.Fields(got.String())); diff != "" {
-			return fmt.Errorf("the rights of the agents (-on record +now):\n%s", diff)
-		}
-		return nil
-	})
 }

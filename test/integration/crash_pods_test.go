@@ -52,21 +52,35 @@ func runFakeKubelets(t *testing.T, c *cluster, code func(workflow string, number
 			h.ended[kind]++
 			number := h.ended[kind]
 			h.mu.Unlock()
-			result := workflow.Result{Handle: "made by hand", Capacity: "2Gi"}
-			if kind == pavv1.WorkflowExpansion || kind == pavv1.WorkflowModification {
-				result = workflow.Result{}
-			}
 			exitCode := code(kind, number)
 			if exitCode == goesOn {
 				continue
 			}
-			if err := endPod(ctx, c.Admin, node, pod, result, exitCode); err != nil {
+			result, err := resultByHand(kind, pod)
+			if err == nil {
+				err = endPod(ctx, c.Admin, node, pod, result, exitCode)
+			}
+			if err != nil {
 				t.Error(err)
 			}
 		}
 	}()
 	t.Cleanup(func() { h.rest() })
 	return h
+}
+
+// resultByHand returns what a pod of a workflow leaves in /pav.
+func resultByHand(kind string, pod *corev1.Pod) (workflow.Result, error) {
+	switch kind {
+	case pavv1.WorkflowExpansion, pavv1.WorkflowModification:
+		return workflow.Result{}, nil
+	case pavv1.WorkflowBucketCreation:
+		return workflow.Result{Created: true}, nil
+	case pavv1.WorkflowGrant:
+		return sealed(pod, "made-by-hand", canary)
+	default:
+		return workflow.Result{Handle: "made by hand", Capacity: "2Gi"}, nil
+	}
 }
 
 // rest stops the fake kubelets and returns how many pods of each workflow they have ended.

@@ -49,6 +49,21 @@ func TestBucket_CreatedAndDeletedTwice(t *testing.T) {
 	}
 }
 
+func TestBucket_IsFound(t *testing.T) {
+	t.Parallel()
+	g := Start(t, Options{})
+	const tell = `if has_bucket "$1"; then echo yes; else echo no; fi`
+	for _, step := range []struct{ script, want string }{
+		{"", "no"}, {"create_bucket bucket uid", "yes"}, {"delete_bucket bucket", "no"},
+	} {
+		g.do(t, step.script)
+		if got := g.do(t, tell, "bucket"); got != step.want {
+			t.Errorf("after %q, there is a bucket: %s, want %s", step.script, got, step.want)
+		}
+	}
+	g.refuses(t, "no name of a bucket: a/b", tell, "a/b")
+}
+
 func TestBucket_OfAnotherIsRefused(t *testing.T) {
 	t.Parallel()
 	g := Start(t, Options{})

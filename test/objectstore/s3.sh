@@ -3,6 +3,7 @@
 #
 #   create_bucket BUCKET UID    create the bucket for the claim with that UID, or find that it was created for it
 #   delete_bucket BUCKET        delete the bucket and all objects in it, or find that it does not exist
+#   has_bucket BUCKET           tell whether the bucket exists, for if
 #   reset_user ACCOUNT FILE     create the account, or give it another secret key, which is in the file
 #   delete_user ACCOUNT         delete the account, or find that it does not exist
 #   set_policy BUCKET GRANTS    allow what is granted, and nothing else: [{"accountId": "a", "mode": "ReadWrite"}, …], or mode ReadOnly
@@ -12,8 +13,10 @@
 
 export LC_ALL=C # Names of objects are bytes.
 
+# In a pod of PaV, the message is also for those who asked for the bucket.
 fail() {
   printf '%s\n' "$*" >&2
+  [[ ! -d /pav ]] || printf '%s\n' "$*" >/pav/error
   exit 1
 }
 
@@ -69,6 +72,12 @@ delete_bucket() {
     want "deleting the objects of bucket $1" 200
   done
   [[ $code == NoSuchBucket ]] || want "deleting bucket $1" 204
+}
+
+has_bucket() {
+  named "$1"
+  request GET "/$1?location="
+  [[ $code != NoSuchBucket ]]
 }
 
 # An existing account gets the role of a user, too.

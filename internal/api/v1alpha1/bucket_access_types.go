@@ -275,9 +275,10 @@ type PavBucketAccessStatus struct {
 	// +listMapKey=name
 	Secrets []DeliveredSecret `json:"secrets,omitempty"`
 
-	// secretsLost says that a Secret was removed by force: as PaV keeps no copy of credentials, the access gets another account.
+	// key is the name of the Secret in the namespace pav-credentials that opens the credentials of the current attempt. It is deleted when
+	// the attempt is over.
 	// +optional
-	SecretsLost bool `json:"secretsLost,omitempty"`
+	Key string `json:"key,omitempty"`
 
 	// lastHandledRotation is the value of the annotation pav.albertofaria.github.io/rotate that the last rotation handled, so that each
 	// request counts once.

@@ -144,6 +144,10 @@ const RetryAnnotation = Group + "/retry"
 // node agent answers in status.syncedTime.
 const SyncAnnotation = Group + "/sync"
 
+// CredentialsNamespace has the keys of attempts to grant access, which the controller agent makes, and the Secrets that bucketAccessGrant
+// names.
+const CredentialsNamespace = "pav-credentials"
+
 // RotateAnnotation on a PavBucketAccess, or on the object that asked for it, requests a new account. The value is the time of the
 // request, as RFC 3339 with microseconds. The controller agent records the value that it has handled in status.lastHandledRotation.
 const RotateAnnotation = Group + "/rotate"

@@ -60,24 +60,27 @@ func idOf(account *pavv1.GrantedAccount) string {
 	return account.AccountName
 }
 
-// grantsOn returns all grants that are to be in force on a bucket, sorted, from all accesses to it. With is an account of one of the
-// accesses that is about to be granted, and without one that is about to be revoked; nil for none.
-func grantsOn(bucket string, accesses []pavv1.PavBucketAccess, of string, with, without *pavv1.GrantedAccount, now time.Time) []podplan.BucketGrant {
+// grantsOn returns all grants that are to be in force on a bucket, sorted, from all accesses to it. Several records may be of the same
+// bucket: one that existed before its claims. With is an account of one of the accesses that is about to be granted, and without one that
+// is about to be revoked; nil for none.
+func grantsOn(records []string, accesses []pavv1.PavBucketAccess, of string, with, without *pavv1.GrantedAccount, now time.Time) []podplan.BucketGrant {
 	grants := []podplan.BucketGrant{}
 	for i := range accesses {
-		record := &accesses[i]
-		index := slices.IndexFunc(record.Spec.Buckets, func(b pavv1.AccessedBucket) bool { return b.Bucket == bucket })
-		if index < 0 {
-			continue
+		access := &accesses[i]
+		accounts := inForce(access, now)
+		if access.Name == of && without != nil {
+			accounts = slices.DeleteFunc(accounts, func(a pavv1.GrantedAccount) bool { return a.Number == without.Number })
 		}
-		for _, account := range inForce(record, now) {
-			if record.Name == of && without != nil && account.Number == without.Number {
+		if access.Name == of && with != nil {
+			accounts = append(accounts, *with)
+		}
+		for _, accessed := range access.Spec.Buckets {
+			if !slices.Contains(records, accessed.Bucket) {
 				continue
 			}
-			grants = append(grants, podplan.BucketGrant{AccountID: idOf(&account), Mode: record.Spec.Buckets[index].Mode})
-		}
-		if record.Name == of && with != nil {
-			grants = append(grants, podplan.BucketGrant{AccountID: idOf(with), Mode: record.Spec.Buckets[index].Mode})
+			for _, account := range accounts {
+				grants = append(grants, podplan.BucketGrant{AccountID: idOf(&account), Mode: accessed.Mode})
+			}
 		}
 	}
 	slices.SortFunc(grants, func(a, b podplan.BucketGrant) int {
@@ -86,12 +89,16 @@ func grantsOn(bucket string, accesses []pavv1.PavBucketAccess, of string, with, 
 	return slices.Compact(grants)
 }
 
-// inForce returns the accounts of an access that clients use: the present one, and replaced ones whose time is not over.
+// inForce returns the accounts of an access that are to work: the present one, replaced ones whose time is not over, and one whose
+// credentials are being delivered.
 func inForce(record *pavv1.PavBucketAccess, now time.Time) []pavv1.GrantedAccount {
 	status := &record.Status
 	var accounts []pavv1.GrantedAccount
 	if status.Current != nil {
 		accounts = append(accounts, *status.Current)
+	}
+	if status.Granting != nil && status.Step == pavv1.AccessDelivering {
+		accounts = append(accounts, *status.Granting)
 	}
 	for _, former := range status.Former {
 		if former.GrantedAt != nil && former.RevokeAfter != nil && now.Before(former.RevokeAfter.Time) {
@@ -156,8 +163,20 @@ func rotation(record *pavv1.PavBucketAccess, grant *pavv1.BucketAccessGrant, eve
 	return at
 }
 
-// replaced returns an account that another one replaces, with the time when it is to be revoked.
-func replaced(account pavv1.GrantedAccount, after time.Time) pavv1.GrantedAccount {
-	account.RevokeAfter = new(metav1.NewTime(after))
-	return account
+// overlapOf returns how long a former account works after a rotation.
+func overlapOf(provisioner *pavv1.PavProvisioner) time.Duration {
+	if provisioner == nil || provisioner.Spec.BucketAccessGrant == nil || provisioner.Spec.BucketAccessGrant.Overlap == nil {
+		return overlap
+	}
+	return provisioner.Spec.BucketAccessGrant.Overlap.Duration
+}
+
+// retire records that an account is to be revoked after a time. A store may have given an account that another one replaces the same name.
+func retire(status *pavv1.PavBucketAccessStatus, account *pavv1.GrantedAccount, after time.Time) {
+	if account == nil {
+		return
+	}
+	former := *account
+	former.RevokeAfter = new(metav1.NewTime(after))
+	status.Former = append(status.Former, former)
 }

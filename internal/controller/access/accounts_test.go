@@ -74,18 +74,18 @@ func TestGrantsOn(t *testing.T) {
 		"an account that is granted once more": {of: "a-2", with: new(account(0, called("reader"))), want: []podplan.BucketGrant{overlapping, reader, writer}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := grantsOn("b-1", accesses, test.of, test.with, test.without, noon)
+			got := grantsOn([]string{"b-1"}, accesses, test.of, test.with, test.without, noon)
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("grants (-want +got):\n%s", diff)
 			}
 			slices.Reverse(accesses)
-			if again := grantsOn("b-1", accesses, test.of, test.with, test.without, noon); !slices.Equal(got, again) {
+			if again := grantsOn([]string{"b-1"}, accesses, test.of, test.with, test.without, noon); !slices.Equal(got, again) {
 				t.Errorf("in another order: %v", again)
 			}
 			slices.Reverse(accesses)
 		})
 	}
-	if none := grantsOn("b-9", accesses, "", nil, nil, noon); none == nil || len(none) > 0 {
+	if none := grantsOn([]string{"b-9"}, accesses, "", nil, nil, noon); none == nil || len(none) > 0 {
 		t.Errorf("a bucket without accesses has the grants %v; the list must be empty, and not absent", none)
 	}
 }

@@ -30,11 +30,14 @@ const (
 	// stepGrant: record the grant pod, or take the credentials that all accesses share.
 	stepGrant rule.Step = "Grant"
 
-	// stepMarkDelivering: the grant pod has succeeded, or created /pav/ready; record the account before its credentials are written.
+	// stepMarkDelivering: the grant pod has succeeded; record the account before its credentials are written.
 	stepMarkDelivering rule.Step = "MarkDelivering"
 
-	// stepDeliver: write the credentials to the Secrets, record these, and forget the key of the attempt.
+	// stepDeliver: write the credentials to the Secrets, and record these.
 	stepDeliver rule.Step = "Deliver"
+
+	// stepDeleteKey: delete the key of an attempt that is over.
+	stepDeleteKey rule.Step = "DeleteKey"
 
 	// stepRelease: the access is not wanted any more; all of its accounts are to be revoked.
 	stepRelease rule.Step = "Release"
@@ -86,6 +89,7 @@ var accessTable = table{
 			o.record.UID, o.record.Name), true)
 	}},
 	{Name: "the restored record is deleted", When: observation.restored, Then: to(stepForget)},
+	{Name: "the key of an attempt that is over is left", When: observation.isKeyLeft, Then: to(stepDeleteKey)},
 	{Name: "an account is being revoked", When: func(o observation) bool { return o.at(pavv1.AccessRevokingStep) && o.record.Status.Pod != nil }, Then: revocationPodTable.Decide},
 	{Name: "the access is not wanted any more", When: func(o observation) bool { return o.record.Spec.Released }, Then: releasedTable.Decide},
 	{Name: "the PavBucketAccess of an access in use is deleted", When: observation.deleting, Then: func(o observation) rule.Decision {
@@ -97,7 +101,6 @@ var accessTable = table{
 	// An attempt that failed, or whose outcome is not known, is undone before the next.
 	{Name: "an account is to be revoked", When: observation.isRevocationDue, Then: revocationTable.Decide},
 	{Name: "clients have no access", When: func(o observation) bool { return o.record.Status.Current == nil }, Then: grantTable.Decide},
-	{Name: "clients have lost their credentials", When: observation.isLost, Then: grantTable.Decide},
 	{Name: "the account is to be replaced", When: observation.isRotationDue, Then: grantTable.Decide},
 	{Name: "clients have access", When: rule.Always[observation], Then: rule.Again(observation.nextLook)},
 }
@@ -142,8 +145,8 @@ func (o observation) refusal() *rule.Decision {
 		d = rule.Waiting(condition, "ProvisionerRefused", fmt.Sprintf("PavProvisioner %q is not accepted: %s", spec.Provisioner, o.provisioner.Refusal()), true)
 	case o.provisioner.Spec.BucketAccessGrant == nil:
 		d = rule.Waiting(condition, "NoAccess", fmt.Sprintf("PavProvisioner %q has no bucketAccessGrant, so that nobody gets access to its buckets", spec.Provisioner), true)
-	case o.unready != "":
-		d = rule.InDoubt(rule.Waiting(condition, "BucketNotReady", fmt.Sprintf("waiting for PavBucket %q", o.unready), false))
+	case o.unready() != "":
+		d = rule.InDoubt(rule.Waiting(condition, "BucketNotReady", fmt.Sprintf("waiting for PavBucket %q", o.unready()), false))
 	default:
 		return nil
 	}
@@ -159,8 +162,9 @@ var grantPodTable = table{
 	{Name: "the result of the grant pod is not reported", When: observation.awaitsReport, Then: func(o observation) rule.Decision {
 		return rule.OfPod(attempt.DecideReporting(o.now, o.pod()), o.condition())
 	}},
-	// The credentials are complete: clients need not wait for the end of the pod.
-	{Name: "the grant pod has granted access", When: pod(attempt.Succeeded, attempt.Ready), Then: to(stepMarkDelivering)},
+	// What it does after /pav/ready must not matter, but nothing else works on the buckets until it has ended.
+	{Name: "the grant pod has granted access and goes on", When: pod(attempt.Ready), Then: func(o observation) rule.Decision { return rule.OfPod(o.attempt().DecideRunning(), o.condition()) }},
+	{Name: "the grant pod has granted access", When: pod(attempt.Succeeded), Then: to(stepMarkDelivering)},
 	{Name: "the grant pod failed", When: rule.Always[observation], Then: to(stepRecordFailure)},
 }
 

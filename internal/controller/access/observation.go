@@ -1,6 +1,7 @@
 package access
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,8 +26,8 @@ type observation struct {
 	// provisioner is the PavProvisioner of the access; nil if it does not exist.
 	provisioner *pavv1.PavProvisioner
 
-	// unready is the name of a PavBucket of the access that is not ready, or "".
-	unready string
+	// buckets are the PavBuckets of the access that exist, in the order of the access.
+	buckets []*pavv1.PavBucket
 
 	podrun.Found
 
@@ -46,6 +47,28 @@ func (o observation) at(step pavv1.AccessStep) bool { return o.record.Status.Ste
 func (o observation) restored() bool {
 	uid := o.record.Status.RecordUID
 	return uid != "" && uid != o.record.UID
+}
+
+// unready returns the name of a PavBucket of the access that is not ready, or "".
+func (o observation) unready() string {
+	for _, accessed := range o.record.Spec.Buckets {
+		i := slices.IndexFunc(o.buckets, func(b *pavv1.PavBucket) bool { return b.Name == accessed.Bucket })
+		if i < 0 || o.buckets[i].Status.Phase != pavv1.BucketReady || o.buckets[i].Spec.Released {
+			return accessed.Bucket
+		}
+	}
+	return ""
+}
+
+// isKeyLeft reports whether the key of an attempt that is over is left.
+func (o observation) isKeyLeft() bool {
+	return o.record.Status.Key != "" && o.record.Status.Granting == nil
+}
+
+// mayHaveRun reports whether the recorded pod may have changed something.
+func (o observation) mayHaveRun() bool {
+	pod := o.pod()
+	return o.attempt().HasBegun() && (pod == nil || !attempt.CertainlyNeverRan(pod, o.NodeGone))
 }
 
 // nextRotation returns when the present account is to be replaced; the zero time for never.
@@ -78,9 +101,6 @@ func (o observation) isRotationDue() bool {
 	at := o.nextRotation()
 	return !at.IsZero() && !o.now.Before(at)
 }
-
-// isLost reports whether a Secret of the access was removed by force, so that nobody has its credentials any more: PaV keeps no copy.
-func (o observation) isLost() bool { return o.record.Status.SecretsLost }
 
 // workflows are the workflows of each step; words say what a pod of the step does.
 var (

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -97,6 +98,9 @@ func (r *Reconciler) runPod(ctx context.Context, o observation, d rule.Decision)
 
 // turnOf returns the owner of a turn. PavBucketAccesses take turns with the same keys.
 func turnOf(name string) string { return kind + "/" + name }
+
+// OwnerOfTurn returns the name of the record that is an owner of turns, if it is of this kind.
+func OwnerOfTurn(owner string) (name string, ok bool) { return strings.CutPrefix(owner, kind+"/") }
 
 // release releases slot and turn.
 func (r *Reconciler) release(name string) {

@@ -8,10 +8,10 @@ import (
 	"github.com/albertofaria/pav/hack/image/archive"
 )
 
-// S3Name is the name of the image of clients of object stores. The version must change with the content.
-const S3Name = "localhost/s3-tools:1"
+// S3Name is the name of the image that is built from examples/9-buckets/Containerfile.
+const S3Name = "docker.io/albertofaria/pav-s3-tools:0.2.0"
 
-// s3Packages are the packages of the clients.
+// s3Packages are the packages of the clients. The shell image has the other programs that examples/9-buckets/Containerfile installs.
 var s3Packages = []string{"curl", "jq", "s3cmd", "s3fs"}
 
 // S3 returns the shell image plus the machine's curl, jq, s3cmd and s3fs, what they need, and a file with functions for

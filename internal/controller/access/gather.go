@@ -1,0 +1,129 @@
+package access
+
+import (
+	"context"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/rule"
+	"github.com/albertofaria/pav/internal/podplan"
+	"github.com/albertofaria/pav/internal/reconcile"
+)
+
+// gather reads everything that the decision about an access depends on.
+func (r *Reconciler) gather(ctx context.Context, record *pavv1.PavBucketAccess) (observation, error) {
+	o := observation{record: record, now: r.Now(), contended: r.slots.Contended(record.Spec.Provisioner)}
+	o.retry = pavv1.RetryRequested(record, record.Status.LastHandledRetry, o.now)
+	var err error
+	if o.Found, err = r.runs.Find(ctx, record); err != nil {
+		return o, err
+	}
+	if o.provisioner, err = reconcile.Optional(ctx, r.Client, client.ObjectKey{Name: record.Spec.Provisioner}, &pavv1.PavProvisioner{}); err != nil {
+		return o, err
+	}
+	o.buckets, err = bucketsOf(ctx, r.Client, record)
+	return o, err
+}
+
+// bucketsOf returns the PavBuckets of an access that exist, in its order.
+func bucketsOf(ctx context.Context, reader client.Reader, record *pavv1.PavBucketAccess) ([]*pavv1.PavBucket, error) {
+	var buckets []*pavv1.PavBucket
+	for _, accessed := range record.Spec.Buckets {
+		bucket, err := reconcile.Optional(ctx, reader, client.ObjectKey{Name: accessed.Bucket}, &pavv1.PavBucket{})
+		if err != nil {
+			return nil, err
+		}
+		if bucket != nil {
+			buckets = append(buckets, bucket)
+		}
+	}
+	return buckets, nil
+}
+
+// confirmed decides again with the objects that the API server has, before a step that cannot be undone. If that gives another step, the
+// cache is behind, and the error is reconcile.ErrStale.
+func (r *Reconciler) confirmed(ctx context.Context, o observation, next rule.Step) (observation, error) {
+	live := &pavv1.PavBucketAccess{}
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(o.record), live); client.IgnoreNotFound(err) != nil {
+		return o, fmt.Errorf("reading PavBucketAccess %q: %w", o.record.Name, err)
+	}
+	if live.UID != o.record.UID || live.ResourceVersion != o.record.ResourceVersion {
+		return o, reconcile.ErrStale
+	}
+	live.SetManagedFields(nil)
+	o.record = live // with its copies of objects, which the cache does not keep
+	var err error
+	if o.provisioner, err = reconcile.Optional(ctx, r.Live, client.ObjectKey{Name: live.Spec.Provisioner}, &pavv1.PavProvisioner{}); err != nil {
+		return o, err
+	}
+	if o.buckets, err = bucketsOf(ctx, r.Live, live); err != nil {
+		return o, err
+	}
+	if decide(o).Step != next {
+		return o, reconcile.ErrStale
+	}
+	return o, nil
+}
+
+// granted returns the buckets of an access, each with all grants that are to be in force on it: with that of an account that is granted,
+// and without that of one that is revoked. The accesses of a bucket are looked up in the cache, since none has an account that this agent
+// has not seen; what accounts they have, the API server says.
+func (r *Reconciler) granted(ctx context.Context, o observation, with, without *pavv1.GrantedAccount) ([]podplan.GrantedBucket, error) {
+	granted := make([]podplan.GrantedBucket, len(o.buckets))
+	for i, bucket := range o.buckets {
+		same, err := r.sameBucket(ctx, bucket)
+		if err != nil {
+			return nil, err
+		}
+		accesses, err := r.accessesTo(ctx, same)
+		if err != nil {
+			return nil, err
+		}
+		granted[i] = podplan.GrantedBucket{Record: bucket, Grants: grantsOn(same, accesses, o.record.Name, with, without, o.now)}
+	}
+	return granted, nil
+}
+
+// sameBucket returns the names of the PavBuckets that are of the same bucket as one of them, which is first.
+func (r *Reconciler) sameBucket(ctx context.Context, bucket *pavv1.PavBucket) ([]string, error) {
+	records, err := reconcile.BucketsOf(ctx, r.Client, reconcile.StorageOfBucket(bucket))
+	if err != nil {
+		return nil, err
+	}
+	same := []string{bucket.Name}
+	for i := range records {
+		if records[i].Name != bucket.Name {
+			same = append(same, records[i].Name)
+		}
+	}
+	return same, nil
+}
+
+// accessesTo returns the accesses to PavBuckets, as the API server has them.
+func (r *Reconciler) accessesTo(ctx context.Context, buckets []string) ([]pavv1.PavBucketAccess, error) {
+	var accesses []pavv1.PavBucketAccess
+	known := map[string]bool{}
+	for _, bucket := range buckets {
+		cached, err := reconcile.AccessesTo(ctx, r.Client, bucket)
+		if err != nil {
+			return nil, err
+		}
+		for i := range cached {
+			name := cached[i].Name
+			if known[name] {
+				continue
+			}
+			known[name] = true
+			live, err := reconcile.Optional(ctx, r.Live, client.ObjectKey{Name: name}, &pavv1.PavBucketAccess{})
+			if err != nil {
+				return nil, err
+			}
+			if live != nil {
+				accesses = append(accesses, *live)
+			}
+		}
+	}
+	return accesses, nil
+}

@@ -1,0 +1,122 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/rule"
+)
+
+// release records that all accounts of an access that is not wanted any more are to be revoked.
+func (r *Reconciler) release(ctx context.Context, o observation, d rule.Decision) error {
+	o, err := r.confirmed(ctx, o, d.Step)
+	if err != nil {
+		return err
+	}
+	if err := r.runs.CheckNotCreated(ctx, o.record, o.Pods); err != nil {
+		return err
+	}
+	abandon, now := r.abandon(o), r.Now()
+	return r.patchStatus(ctx, o.record, func(status *pavv1.PavBucketAccessStatus) {
+		abandon(status)
+		retire(status, status.Current, now)
+		status.Current, status.Phase = nil, pavv1.AccessRevoking
+		setCondition(o.record, status, pavv1.AccessRevokedCondition, "Revoking", "the accounts are to be revoked") // its time is when that began
+	})
+}
+
+// revoke records the revocation pod of the account that is due.
+func (r *Reconciler) revoke(ctx context.Context, o observation, d rule.Decision) error {
+	o, err := r.confirmed(ctx, o, d.Step)
+	if err != nil {
+		return err
+	}
+	begin := func(status *pavv1.PavBucketAccessStatus) {
+		status.RevocationAttempt++
+		status.LastHandledRetry = o.record.Annotations[pavv1.RetryAnnotation]
+		status.ProvisionerGeneration = o.provisioner.Generation
+	}
+	account, _ := due(o.record, o.now)
+	pod, err := r.planRevocation(ctx, o, account)
+	if err != nil {
+		return r.refuse(ctx, o, pavv1.WorkflowRevocation, begin, err)
+	}
+	if pod == nil {
+		return r.patchStatus(ctx, o.record, r.revoked(o))
+	}
+	return r.intend(ctx, o, pavv1.AccessRevokingStep, pod, begin)
+}
+
+// planRevocation evaluates the template of the revocation pod of an account; nil if it yields none.
+func (r *Reconciler) planRevocation(ctx context.Context, o observation, account *pavv1.GrantedAccount) (map[string]any, error) {
+	buckets, err := r.granted(ctx, o, nil, account)
+	if err != nil {
+		return nil, err
+	}
+	request, err := r.requestOf(ctx, o, *account, buckets)
+	if err != nil {
+		return nil, err
+	}
+	return request.Revoke(ctx)
+}
+
+// recordRevoked records that the account that is due is revoked.
+func (r *Reconciler) recordRevoked(ctx context.Context, o observation, d rule.Decision) error {
+	o, err := r.confirmed(ctx, o, d.Step)
+	if err != nil {
+		return err
+	}
+	account, _ := due(o.record, o.now)
+	if err := r.patchStatus(ctx, o.record, r.revoked(o)); err != nil {
+		return err
+	}
+	ctrl.LoggerFrom(ctx).Info("revoked an account", "account", account.Number)
+	return nil
+}
+
+// revoked records that the account that is due does not exist any more.
+func (r *Reconciler) revoked(o observation) change {
+	account, _ := due(o.record, o.now)
+	return func(status *pavv1.PavBucketAccessStatus) {
+		status.Former = slices.DeleteFunc(status.Former, func(a pavv1.GrantedAccount) bool { return a.Number == account.Number })
+		status.Step, status.Pod, status.RevocationAttempt, status.RevocationFailure = "", nil, 0, nil
+		if status.Current != nil || status.Phase != pavv1.AccessRevoking {
+			meta.RemoveStatusCondition(&status.Conditions, pavv1.AccessRevokedCondition)
+		}
+	}
+}
+
+// forget deletes the Secrets of an access, and then the record, which is all that PaV knows of it. The finalizer is removed first: an agent
+// that is killed between the two finds a record to delete again. Of a record that was restored from a backup, the Secrets may be in use.
+func (r *Reconciler) forget(ctx context.Context, o observation, d rule.Decision) error {
+	o, err := r.confirmed(ctx, o, d.Step)
+	if err != nil {
+		return err
+	}
+	if !o.restored() {
+		for _, accessed := range o.record.Spec.Buckets {
+			if err := r.removeSecret(ctx, o.record, accessed.SecretName); err != nil {
+				return err
+			}
+		}
+	}
+	released := o.record.DeepCopy()
+	controllerutil.RemoveFinalizer(released, pavv1.BucketFinalizer)
+	if err := r.patchRecord(ctx, o.record, released); err != nil || o.deleting() {
+		return err
+	}
+	exactly := client.Preconditions{UID: new(released.UID), ResourceVersion: new(released.ResourceVersion)}
+	if err := r.Client.Delete(ctx, released, exactly); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting PavBucketAccess %q: %w", o.record.Name, err)
+	}
+	r.expectations.Replace(o.record.Name, released.ResourceVersion, "")
+	ctrl.LoggerFrom(ctx).Info("forgot an access to buckets")
+	return nil
+}

@@ -1,0 +1,235 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	objectbucketv1 "github.com/albertofaria/pav/internal/api/objectbucket/v1alpha1"
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/rule"
+	"github.com/albertofaria/pav/internal/credentials"
+	"github.com/albertofaria/pav/internal/protocol"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// privateKey is the key of a Secret of pav-credentials that has the private half of an attempt's key.
+const privateKey = "private"
+
+// errNameTaken is wrapped by errors about Secrets that belong to others.
+var errNameTaken = fmt.Errorf("belongs to something else")
+
+// secretOf returns a Secret of an access, without data. A Secret is written as a whole, since it cannot be read.
+func secretOf(record *pavv1.PavBucketAccess, name string) (*corev1.Secret, error) {
+	requester := protocol.RequesterOfAccess(record)
+	if requester == nil {
+		return nil, refuse("PavBucketAccess %q was requested by the API %q, which this version of PaV does not know", record.Name, record.Spec.API)
+	}
+	owner := metav1.OwnerReference{APIVersion: requester.APIVersion, Kind: requester.Kind, Name: requester.Name, UID: requester.UID, Controller: new(true)}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: requester.Namespace, Name: name, OwnerReferences: []metav1.OwnerReference{owner},
+			Labels: map[string]string{pavv1.AccessLabel: string(requester.UID)},
+		},
+		Type: corev1.SecretTypeOpaque,
+	}
+	if record.Spec.API == pavv1.BucketAPIClaim {
+		secret.Labels[objectbucketv1.ProvisionerLabel] = strings.ReplaceAll(record.Spec.Provisioner, "/", "-")
+	}
+	return secret, nil
+}
+
+// writeSecret writes a Secret of an access, whether it exists or not, and returns its UID. The error is a refusal if another object has
+// its name.
+func (r *Reconciler) writeSecret(ctx context.Context, record *pavv1.PavBucketAccess, name string, data map[string][]byte) (types.UID, error) {
+	secret, err := secretOf(record, name)
+	if err != nil {
+		return "", err
+	}
+	secret.Data, secret.Finalizers = data, secretFinalizers[record.Spec.API]
+	if err := r.put(ctx, record, secret); err != nil {
+		return "", err
+	}
+	return secret.UID, nil
+}
+
+// tryWritingSecret returns the error that writeSecret would, and writes nothing.
+func (r *Reconciler) tryWritingSecret(ctx context.Context, record *pavv1.PavBucketAccess, name string) error {
+	secret, err := secretOf(record, name)
+	if err != nil {
+		return err
+	}
+	return r.put(ctx, record, secret, client.DryRunAll)
+}
+
+// put creates a Secret, or replaces it if it is this access's: if it has the recorded UID or, as long as none is recorded, the label of the
+// access, which a policy demands.
+func (r *Reconciler) put(ctx context.Context, record *pavv1.PavBucketAccess, secret *corev1.Secret, options ...dryRun) error {
+	replacement := secret.DeepCopy()
+	err := r.Secrets.Create(ctx, secret, createOptions(options)...)
+	if !apierrors.IsAlreadyExists(err) {
+		return aboutSecret(secret, "creating", err)
+	}
+	replacement.UID = uidOf(record, secret.Name)
+	err = r.Secrets.Update(ctx, replacement, updateOptions(options)...)
+	if err == nil {
+		secret.UID = replacement.UID
+	}
+	return aboutSecret(secret, "replacing", err)
+}
+
+// dryRun is an option of both kinds of writes.
+type dryRun interface {
+	client.CreateOption
+	client.UpdateOption
+}
+
+func createOptions(options []dryRun) []client.CreateOption {
+	all := make([]client.CreateOption, len(options))
+	for i := range options {
+		all[i] = options[i]
+	}
+	return all
+}
+
+func updateOptions(options []dryRun) []client.UpdateOption {
+	all := make([]client.UpdateOption, len(options))
+	for i := range options {
+		all[i] = options[i]
+	}
+	return all
+}
+
+// aboutSecret returns an error about the write of a Secret. It has nothing of the API server's text, which may quote a Secret; only the
+// status code counts.
+func aboutSecret(secret *corev1.Secret, doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	code := 0
+	if status, ok := err.(apierrors.APIStatus); ok { //nolint:errorlint // The client returns it as it is, and what wraps it could have its text.
+		code = int(status.Status().Code)
+	}
+	exists := doing != "creating"
+	switch {
+	case exists && (code == http.StatusForbidden || code == http.StatusUnprocessableEntity || code == http.StatusConflict):
+		return refuse("Secret %s/%s %w, and is left as it is: delete it, or rename the object that asks for access", secret.Namespace, secret.Name, errNameTaken)
+	case code == http.StatusForbidden || code == http.StatusUnprocessableEntity:
+		return refuse("Secret %s/%s cannot be created: the API server refuses it with status %d; is there a ResourceQuota, or is the namespace being deleted?", secret.Namespace, secret.Name, code)
+	case code != 0:
+		return fmt.Errorf("%s Secret %s/%s: status %d", doing, secret.Namespace, secret.Name, code)
+	default:
+		return fmt.Errorf("%s Secret %s/%s: %w", doing, secret.Namespace, secret.Name, err)
+	}
+}
+
+// removeSecret deletes a Secret of an access, after it has emptied it: the answer to a deletion has the object where something holds it. A
+// Secret that is not this access's is left alone.
+func (r *Reconciler) removeSecret(ctx context.Context, record *pavv1.PavBucketAccess, name string) error {
+	secret, err := secretOf(record, name)
+	if err != nil {
+		return err
+	}
+	secret.UID = uidOf(record, name)
+	err = r.Secrets.Update(ctx, secret)
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsForbidden(err), apierrors.IsConflict(err), apierrors.IsInvalid(err):
+		return nil // it is gone, or belongs to something else
+	case err != nil:
+		return aboutSecret(secret, "emptying", err)
+	}
+	err = r.Secrets.Delete(ctx, secret, client.Preconditions{UID: new(secret.UID)})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return aboutSecret(secret, "deleting", err)
+}
+
+// keyName returns the name of the Secret with the key of an attempt.
+func keyName(record *pavv1.PavBucketAccess, number int32) string {
+	return fmt.Sprintf("%s%s-%d", workflow.SealPrefix, record.UID, number)
+}
+
+// makeKey makes the key of the current attempt, unless there is one, and returns its public half.
+func (r *Reconciler) makeKey(ctx context.Context, record *pavv1.PavBucketAccess) (string, error) {
+	key, err := credentials.NewKey()
+	if err != nil {
+		return "", err
+	}
+	defer clear(key.Private)
+	owner := metav1.OwnerReference{APIVersion: pavv1.GroupVersion.String(), Kind: kind, Name: record.Name, UID: record.UID, Controller: new(true)}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: pavv1.CredentialsNamespace, Name: record.Status.Key, OwnerReferences: []metav1.OwnerReference{owner}},
+		Type:       corev1.SecretTypeOpaque, Data: map[string][]byte{privateKey: key.Private}, Immutable: new(true),
+	}
+	err = r.Secrets.Create(ctx, secret)
+	if err == nil {
+		return key.Public, nil
+	}
+	if !apierrors.IsAlreadyExists(err) {
+		return "", aboutKey("creating", record, err)
+	}
+	private, err := r.readKey(ctx, record)
+	if err != nil {
+		return "", err
+	}
+	defer clear(private)
+	return credentials.PublicOf(private)
+}
+
+// readKey returns the private half of the key of the current attempt, which the caller must clear. The error is a refusal if it is gone.
+func (r *Reconciler) readKey(ctx context.Context, record *pavv1.PavBucketAccess) ([]byte, error) {
+	secret := &corev1.Secret{}
+	err := r.Secrets.Get(ctx, client.ObjectKey{Namespace: pavv1.CredentialsNamespace, Name: record.Status.Key}, secret)
+	if apierrors.IsNotFound(err) {
+		return nil, refuse("Secret %s/%s, which opens the credentials, is gone", pavv1.CredentialsNamespace, record.Status.Key)
+	}
+	if err != nil {
+		return nil, aboutKey("reading", record, err)
+	}
+	if !metav1.IsControlledBy(secret, record) || len(secret.Data[privateKey]) == 0 {
+		return nil, refuse("Secret %s/%s is not the key of this access", secret.Namespace, secret.Name)
+	}
+	return secret.Data[privateKey], nil
+}
+
+// aboutKey returns an error about a key. The namespace and the rights on it come with what else buckets need.
+func aboutKey(doing string, record *pavv1.PavBucketAccess, err error) error {
+	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+		return refuse("%s Secret %s/%s: the controller agent has no right to that, or there is no such namespace: PaV is installed without buckets (buckets.enabled of the chart, or deployment-buckets.yaml)", doing, pavv1.CredentialsNamespace, record.Status.Key)
+	}
+	return fmt.Errorf("%s Secret %s/%s: %s", doing, pavv1.CredentialsNamespace, record.Status.Key, apierrors.ReasonForError(err))
+}
+
+// deleteKey deletes the key of an attempt that is over, and then forgets its name.
+func (r *Reconciler) deleteKey(ctx context.Context, o observation, d rule.Decision) error {
+	o, err := r.confirmed(ctx, o, d.Step)
+	if err != nil {
+		return err
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: pavv1.CredentialsNamespace, Name: o.record.Status.Key}}
+	if err := r.Secrets.Delete(ctx, secret); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
+		return fmt.Errorf("deleting Secret %s/%s: %s", secret.Namespace, secret.Name, apierrors.ReasonForError(err))
+	}
+	return r.patchStatus(ctx, o.record, func(status *pavv1.PavBucketAccessStatus) { status.Key = "" })
+}
+
+// readSecret returns the data of a Secret of pav-credentials that an administrator made. The error is a refusal if there is none.
+func (r *Reconciler) readSecret(ctx context.Context, name string) (map[string][]byte, error) {
+	secret := &corev1.Secret{}
+	err := r.Secrets.Get(ctx, client.ObjectKey{Namespace: pavv1.CredentialsNamespace, Name: name}, secret)
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		return nil, refuse("Secret %s/%s, which spec.bucketAccessGrant.fromSecret names, does not exist", pavv1.CredentialsNamespace, name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading Secret %s/%s: %s", pavv1.CredentialsNamespace, name, apierrors.ReasonForError(err))
+	}
+	return secret.Data, nil
+}

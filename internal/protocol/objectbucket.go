@@ -1,0 +1,25 @@
+package protocol
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Reasons of events about ObjectBucketClaims, besides those about buckets and accesses.
+const (
+	BucketClaimBound      = "BucketClaimBound"
+	BucketClaimRefused    = "BucketClaimRefused"
+	BucketClaimWaiting    = "BucketClaimWaiting"
+	ObjectBucketNameTaken = "ObjectBucketNameTaken"
+	ConfigMapNameTaken    = "ConfigMapNameTaken"
+	ConfigMapLeft         = "ConfigMapLeft"
+)
+
+// BucketRecord returns the name of the PavBucket of a claim, and AccessRecord that of the PavBucketAccess of an object that asks for
+// access.
+func BucketRecord(claim types.UID) string     { return "b-" + string(claim) }
+func AccessRecord(requester types.UID) string { return "a-" + string(requester) }
+
+// ObjectBucketProvisioner returns the value of the label bucket-provisioner for a provisioner.
+func ObjectBucketProvisioner(name string) string { return strings.ReplaceAll(name, "/", "-") }
