@@ -32,6 +32,9 @@ func TestObjectBucketClaim_WithAnAgentThatIsStoppedAfterEachWrite(t *testing.T) 
 		code  func(kind string, number int) int32
 		bound bool // whether the claim is bound before it is deleted
 		want  map[string]int
+
+		// maybe is a workflow of which one pod may run: an agent that did not see how a pod went that had no node takes it for one that ran.
+		maybe string
 	}{
 		"all succeed": {
 			code: failing("nothing"), bound: true, want: map[string]int{creation: 1, grant: 1, revocation: 1, deletion: 1},
@@ -52,7 +55,7 @@ func TestObjectBucketClaim_WithAnAgentThatIsStoppedAfterEachWrite(t *testing.T) 
 				}
 				return 0
 			},
-			want: map[string]int{creation: 1, grant: 1, revocation: 1, deletion: 1},
+			want: map[string]int{creation: 1, grant: 1, deletion: 1}, maybe: revocation,
 		},
 	}
 	for name, test := range tests {
@@ -61,7 +64,11 @@ func TestObjectBucketClaim_WithAnAgentThatIsStoppedAfterEachWrite(t *testing.T) 
 				t.Helper()
 				h := runFakeKubelets(t, c, test.code)
 				claimAndDelete(t, c, test.bound)
-				if diff := cmp.Diff(test.want, h.rest()); diff != "" {
+				got := h.rest()
+				if got[test.maybe] == 1 {
+					delete(got, test.maybe)
+				}
+				if diff := cmp.Diff(test.want, got); diff != "" {
 					t.Errorf("pods (-want +got):\n%s", diff)
 				}
 			})

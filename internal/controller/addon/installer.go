@@ -145,6 +145,9 @@ func (i *Installer) watch(ctx context.Context, resource schema.GroupVersionResou
 	if err := i.mgr.Add(definitions); err != nil {
 		return "", fmt.Errorf("adding a cache of the definition %q: %w", name, err)
 	}
+	if !definitions.WaitForCacheSync(ctx) { // there is nothing in it yet, but it must have been started
+		return "", fmt.Errorf("starting a cache of the definition %q: %w", name, context.Cause(ctx))
+	}
 	i.watched[name] = definitions
 	return "", i.controller.Watch(source.Kind[client.Object](definitions, &apiextensionsv1.CustomResourceDefinition{},
 		handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []ctrl.Request { return []ctrl.Request{i.request()} })))

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,6 +44,15 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: group, APIResources: []metav1.APIResource{{Name: name, Kind: kind, Verbs: []string{"list", "watch"}}}})
 	}
 	switch r.URL.Path {
+	case "/api":
+		answer(metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions", APIVersion: "v1"}})
+	case "/apis":
+		groups := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}
+		for name, version := range map[string]string{"apiextensions.k8s.io": "v1", "authorization.k8s.io": "v1", "objectbucket.io": "v1alpha1"} {
+			known := metav1.GroupVersionForDiscovery{GroupVersion: name + "/" + version, Version: version}
+			groups.Groups = append(groups.Groups, metav1.APIGroup{Name: name, Versions: []metav1.GroupVersionForDiscovery{known}, PreferredVersion: known})
+		}
+		answer(groups)
 	case "/apis/apiextensions.k8s.io/v1":
 		resources("apiextensions.k8s.io/v1", "customresourcedefinitions", "CustomResourceDefinition")
 	case "/apis/authorization.k8s.io/v1":
@@ -126,7 +135,7 @@ func start(t *testing.T, s *apiServer) *fakeAddon {
 		}
 	}
 	mgr, err := ctrl.NewManager(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}}, ctrl.Options{
-		Scheme: scheme, Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
+		Scheme: scheme, Logger: funcr.New(func(string, string) {}, funcr.Options{}), Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: new(true), UsePriorityQueue: new(false)},
 	})
 	if err != nil {
