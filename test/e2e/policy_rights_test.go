@@ -64,7 +64,7 @@ func TestRightsOfTheAgents_AreAsDocumented(t *testing.T) {
 		}
 		return nil
 	})
-	_, err = kubectl(t.Context(), "", "create", "-f", bucketsManifest)
+	_, err = kubectl(t.Context(), "", "apply", "--server-side", "-f", bucketsManifest)
 	must(t, err)
 	within(t, time.Minute, "the agents have the rights for buckets", func(ctx context.Context) error {
 		var got strings.Builder
