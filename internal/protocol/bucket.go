@@ -42,6 +42,7 @@ const (
 	AccessRevocationFailed  = "AccessRevocationFailed"
 	AccessRevocationWaiting = "AccessRevocationWaiting"
 	SecretNameTaken         = "SecretNameTaken"
+	SecretLeft              = "SecretLeft"
 )
 
 // requesterKinds are the API versions of the objects that ask for access, by API and kind.

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/rule"
 	"github.com/albertofaria/pav/internal/credentials"
@@ -141,14 +139,4 @@ func (r *Reconciler) checkNames(ctx context.Context, record *pavv1.PavBucketAcce
 		}
 	}
 	return nil
-}
-
-// uidOf returns the recorded UID of a Secret, or "".
-func uidOf(record *pavv1.PavBucketAccess, name string) types.UID {
-	for _, secret := range record.Status.Secrets {
-		if secret.Name == name {
-			return secret.UID
-		}
-	}
-	return ""
 }

@@ -12,6 +12,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/rule"
+	"github.com/albertofaria/pav/internal/protocol"
 )
 
 // release records that all accounts of an access that is not wanted any more are to be revoked.
@@ -102,8 +103,13 @@ func (r *Reconciler) forget(ctx context.Context, o observation, d rule.Decision)
 	}
 	if !o.restored() {
 		for _, accessed := range o.record.Spec.Buckets {
-			if err := r.removeSecret(ctx, o.record, accessed.SecretName); err != nil {
+			left, err := r.removeSecret(ctx, o.record, accessed.SecretName)
+			if err != nil {
 				return err
+			}
+			if left {
+				r.tell(o, true, protocol.SecretLeft, fmt.Sprintf("Secret %s/%s cannot be emptied: if it is immutable, delete it, and remove its finalizers; its account is revoked",
+					o.record.Spec.Requester.Namespace, accessed.SecretName))
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -54,7 +55,7 @@ func (r *Reconciler) writeSecret(ctx context.Context, record *pavv1.PavBucketAcc
 		return "", err
 	}
 	secret.Data, secret.Finalizers = data, secretFinalizers[record.Spec.API]
-	if err := r.put(ctx, record, secret); err != nil {
+	if err := r.put(ctx, secret); err != nil {
 		return "", err
 	}
 	return secret.UID, nil
@@ -66,18 +67,17 @@ func (r *Reconciler) tryWritingSecret(ctx context.Context, record *pavv1.PavBuck
 	if err != nil {
 		return err
 	}
-	return r.put(ctx, record, secret, client.DryRunAll)
+	return r.put(ctx, secret, client.DryRunAll)
 }
 
-// put creates a Secret, or replaces it if it is this access's: if it has the recorded UID or, as long as none is recorded, the label of the
-// access, which a policy demands.
-func (r *Reconciler) put(ctx context.Context, record *pavv1.PavBucketAccess, secret *corev1.Secret, options ...dryRun) error {
+// put creates a Secret, or replaces it if it is this access's: if it has the label of the access, which a policy demands. The recorded UID
+// is no precondition: an agent may have been killed after it had created the Secret anew, and before it recorded that.
+func (r *Reconciler) put(ctx context.Context, secret *corev1.Secret, options ...dryRun) error {
 	replacement := secret.DeepCopy()
 	err := r.Secrets.Create(ctx, secret, createOptions(options)...)
 	if !apierrors.IsAlreadyExists(err) {
 		return aboutSecret(secret, "creating", err)
 	}
-	replacement.UID = uidOf(record, secret.Name)
 	err = r.Secrets.Update(ctx, replacement, updateOptions(options)...)
 	if err == nil {
 		secret.UID = replacement.UID
@@ -119,7 +119,7 @@ func aboutSecret(secret *corev1.Secret, doing string, err error) error {
 	}
 	exists := doing != "creating"
 	switch {
-	case exists && (code == http.StatusForbidden || code == http.StatusUnprocessableEntity || code == http.StatusConflict):
+	case exists && (code == http.StatusForbidden || code == http.StatusUnprocessableEntity):
 		return refuse("Secret %s/%s %w, and is left as it is: delete it, or rename the object that asks for access", secret.Namespace, secret.Name, errNameTaken)
 	case code == http.StatusForbidden || code == http.StatusUnprocessableEntity:
 		return refuse("Secret %s/%s cannot be created: the API server refuses it with status %d; is there a ResourceQuota, or is the namespace being deleted?", secret.Namespace, secret.Name, code)
@@ -131,25 +131,31 @@ func aboutSecret(secret *corev1.Secret, doing string, err error) error {
 }
 
 // removeSecret deletes a Secret of an access, after it has emptied it: the answer to a deletion has the object where something holds it. A
-// Secret that is not this access's is left alone.
-func (r *Reconciler) removeSecret(ctx context.Context, record *pavv1.PavBucketAccess, name string) error {
+// Secret that is not this access's is left alone. Left says that it is this access's and cannot be emptied: its user made it immutable.
+func (r *Reconciler) removeSecret(ctx context.Context, record *pavv1.PavBucketAccess, name string) (left bool, err error) {
 	secret, err := secretOf(record, name)
 	if err != nil {
-		return err
+		return false, err
 	}
-	secret.UID = uidOf(record, name)
 	err = r.Secrets.Update(ctx, secret)
 	switch {
-	case apierrors.IsNotFound(err), apierrors.IsForbidden(err), apierrors.IsConflict(err), apierrors.IsInvalid(err):
-		return nil // it is gone, or belongs to something else
+	case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
+		return false, nil // it is gone, or belongs to something else
+	case apierrors.IsInvalid(err): // The API server says so before it asks the policy whose Secret it is.
+		return wasDelivered(record, name), nil
 	case err != nil:
-		return aboutSecret(secret, "emptying", err)
+		return false, aboutSecret(secret, "emptying", err)
 	}
 	err = r.Secrets.Delete(ctx, secret, client.Preconditions{UID: new(secret.UID)})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil
+		return false, nil
 	}
-	return aboutSecret(secret, "deleting", err)
+	return false, aboutSecret(secret, "deleting", err)
+}
+
+// wasDelivered reports whether a Secret was recorded as the access's.
+func wasDelivered(record *pavv1.PavBucketAccess, name string) bool {
+	return slices.ContainsFunc(record.Status.Secrets, func(s pavv1.DeliveredSecret) bool { return s.Name == name })
 }
 
 // keyName returns the name of the Secret with the key of an attempt.
