@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -130,6 +131,13 @@ func (r BucketRequest) creationVariables() (template.Variables, error) {
 		return nil, err
 	}
 	return template.BucketVariables(b), nil
+}
+
+// IsOfClaim reports whether a bucket certainly is that of a record's claim: PaV chose its name, and its identifier has the UID of the
+// claim. An identifier from elsewhere may be anybody's.
+func IsOfClaim(record *pavv1.PavBucket, id string) bool {
+	spec := &record.Spec
+	return spec.ExistingBucketID == "" && !spec.NameRequested && spec.ClaimRef.UID != "" && strings.Contains(id, string(spec.ClaimRef.UID))
 }
 
 // bucketID returns what identifies a bucket in its store, as far as that is known.

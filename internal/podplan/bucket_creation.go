@@ -173,18 +173,18 @@ type BucketOutcome struct {
 // identifier in the definition takes precedence: that which was recorded with the pod, if there was one. Of what clients are told, the
 // pod's word takes precedence.
 func BucketOutcomeOf(record *pavv1.PavBucket, plan *BucketPlan, result *workflow.Result) (BucketOutcome, error) {
-	spec := &record.Spec
-	outcome := BucketOutcome{Created: spec.ExistingBucketID == "" && !spec.NameRequested, Info: map[string]string{}, ExtraInfo: map[string]string{}}
+	outcome := BucketOutcome{Info: map[string]string{}, ExtraInfo: map[string]string{}}
 	maps.Copy(outcome.Info, plan.Info)
 	if result == nil {
-		outcome.BucketID = cmp.Or(plan.BucketID, spec.BucketName)
+		outcome.BucketID = cmp.Or(plan.BucketID, record.Spec.BucketName)
+		outcome.Created = IsOfClaim(record, outcome.BucketID)
 		return outcome, nil
 	}
 	var err error
 	if outcome.BucketID, err = bucketIDOutcome(record, result); err != nil {
 		return BucketOutcome{}, err
 	}
-	if !outcome.Created {
+	if outcome.Created = IsOfClaim(record, outcome.BucketID); !outcome.Created {
 		if why, ok := result.Unreadable[createdFile]; ok {
 			return BucketOutcome{}, refuse("the creation pod's /pav/created: %s", why)
 		}

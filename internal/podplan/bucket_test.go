@@ -286,13 +286,15 @@ func TestBucketOutcomeOf(t *testing.T) {
 		want   BucketOutcome
 		err    string
 	}{
-		"no pod":                            {record: bucketOf(), plan: plan, want: BucketOutcome{BucketID: "planned", Created: true, Info: info}},
+		"no pod":                            {record: bucketOf(), plan: plan, want: BucketOutcome{BucketID: "planned", Info: info}},
 		"no pod, and nothing planned":       {record: bucketOf(), plan: &BucketPlan{}, want: BucketOutcome{BucketID: "photos-1", Created: true}},
 		"no pod, and a requested name":      {record: bucketOf(requested), plan: &BucketPlan{}, want: BucketOutcome{BucketID: "photos"}},
 		"a bucket that exists":              {record: bucketOf(existing), plan: &BucketPlan{BucketID: "shared/photos"}, want: BucketOutcome{BucketID: "shared/photos"}},
 		"a pod that says nothing":           {record: bucketOf(), plan: plan, result: &workflow.Result{}, want: BucketOutcome{BucketID: "photos-1", Created: true, Info: info}},
-		"what was recorded comes first":     {record: bucketOf(recorded), plan: plan, result: &workflow.Result{BucketID: "told", Unreadable: map[string]string{"bucketId": "x"}}, want: BucketOutcome{BucketID: "recorded", Created: true, Info: info}},
-		"then comes the pod":                {record: bucketOf(), plan: plan, result: &workflow.Result{BucketID: "a/told"}, want: BucketOutcome{BucketID: "a/told", Created: true, Info: info}},
+		"what was recorded comes first":     {record: bucketOf(recorded), plan: plan, result: &workflow.Result{BucketID: "told", Unreadable: map[string]string{"bucketId": "x"}}, want: BucketOutcome{BucketID: "recorded", Info: info}},
+		"then comes the pod":                {record: bucketOf(), plan: plan, result: &workflow.Result{BucketID: "a/told"}, want: BucketOutcome{BucketID: "a/told", Info: info}},
+		"a pod that names it for the claim": {record: bucketOf(), plan: plan, result: &workflow.Result{BucketID: "a/of-1"}, want: BucketOutcome{BucketID: "a/of-1", Created: true, Info: info}},
+		"a pod that says it is the claim's": {record: bucketOf(), plan: plan, result: &workflow.Result{BucketID: "a/told", Created: true}, want: BucketOutcome{BucketID: "a/told", Created: true, Info: info}},
 		"an identifier that is none":        {record: bucketOf(), plan: plan, result: &workflow.Result{BucketID: "a b"}, err: `the creation pod's /pav/bucketId: the identifier "a b" has other characters`},
 		"an identifier that is not there":   {record: bucketOf(), plan: plan, result: &workflow.Result{Unreadable: map[string]string{"bucketId": "is a directory"}}, err: "the creation pod's /pav/bucketId: is a directory"},
 		"a requested name":                  {record: bucketOf(requested), plan: plan, result: &workflow.Result{}, want: BucketOutcome{BucketID: "photos", Info: info}},
@@ -329,5 +331,30 @@ func TestBucketOutcomeOf(t *testing.T) {
 	}
 	if len(plan.Info) != 2 {
 		t.Errorf("the plan is changed: %v", plan.Info)
+	}
+}
+
+func TestIsOfClaim(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*pavv1.PavBucketSpec)
+		id     string
+		want   bool
+	}{
+		"a name with the UID":              {id: "photos-u-1-2", want: true},
+		"a path with the UID":              {id: "team/photos-u-1-2/x", want: true},
+		"a name from the definition":       {id: "photos"},
+		"a requested name":                 {change: func(s *pavv1.PavBucketSpec) { s.NameRequested = true }, id: "photos-u-1-2"},
+		"a bucket that existed":            {change: func(s *pavv1.PavBucketSpec) { s.ExistingBucketID = "photos-u-1-2" }, id: "photos-u-1-2"},
+		"a record that has lost its claim": {change: func(s *pavv1.PavBucketSpec) { s.ClaimRef.UID = "" }, id: "photos-u-1-2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			record := &pavv1.PavBucket{Spec: pavv1.PavBucketSpec{ClaimRef: pavv1.ClaimReference{UID: "u-1-2"}}}
+			if test.change != nil {
+				test.change(&record.Spec)
+			}
+			if got := IsOfClaim(record, test.id); got != test.want {
+				t.Errorf("got %t", got)
+			}
+		})
 	}
 }

@@ -191,6 +191,10 @@ type GrantedAccount struct {
 	// +optional
 	AccountID string `json:"accountId,omitempty"`
 
+	// requestedAt is when the attempt began that made the account. Requests for another account that are later ask for the next one.
+	// +optional
+	RequestedAt *metav1.Time `json:"requestedAt,omitempty"`
+
 	// grantedAt is when the grant pod had ended.
 	// +optional
 	GrantedAt *metav1.Time `json:"grantedAt,omitempty"`
@@ -231,7 +235,7 @@ type PavBucketAccessStatus struct {
 	// +optional
 	RecordUID types.UID `json:"recordUID,omitempty"`
 
-	// attempt is the number of the current or last attempt to grant access, from 1.
+	// attempt is the number of the current or last attempt to grant access, from 1. A successful attempt resets it.
 	// +optional
 	Attempt int32 `json:"attempt,omitempty"`
 
@@ -279,11 +283,6 @@ type PavBucketAccessStatus struct {
 	// the attempt is over.
 	// +optional
 	Key string `json:"key,omitempty"`
-
-	// lastHandledRotation is the value of the annotation pav.albertofaria.github.io/rotate that the last rotation handled, so that each
-	// request counts once.
-	// +optional
-	LastHandledRotation string `json:"lastHandledRotation,omitempty"`
 
 	// failure is why the last attempt to grant access failed. It is removed when an attempt succeeds.
 	// +optional

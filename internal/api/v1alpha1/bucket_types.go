@@ -230,7 +230,7 @@ type PavBucketStatus struct {
 	// +optional
 	RecordUID types.UID `json:"recordUID,omitempty"`
 
-	// attempt is the number of the current or last attempt to create or update the bucket, from 1.
+	// attempt is the number of the current or last attempt to create or update the bucket, from 1. A successful attempt resets it.
 	// +optional
 	Attempt int32 `json:"attempt,omitempty"`
 

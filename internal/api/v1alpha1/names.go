@@ -149,7 +149,7 @@ const SyncAnnotation = Group + "/sync"
 const CredentialsNamespace = "pav-credentials"
 
 // RotateAnnotation on a PavBucketAccess, or on the object that asked for it, requests a new account. The value is the time of the
-// request, as RFC 3339 with microseconds. The controller agent records the value that it has handled in status.lastHandledRotation.
+// request, as RFC 3339 with microseconds. It is handled once clients have an account whose attempt began later.
 const RotateAnnotation = Group + "/rotate"
 
 // RotateEveryParameter of a class is how often accesses get a new account, as bucketAccessGrant.rotateEvery, which it overrides.

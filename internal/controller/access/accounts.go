@@ -110,13 +110,7 @@ func inForce(record *pavv1.PavBucketAccess, now time.Time) []pavv1.GrantedAccoun
 
 // due returns the former account that is to be revoked next, or nil; and when one is, the zero time for none.
 func due(record *pavv1.PavBucketAccess, now time.Time) (*pavv1.GrantedAccount, time.Time) {
-	var next *pavv1.GrantedAccount
-	for i := range record.Status.Former {
-		former := &record.Status.Former[i]
-		if next == nil || revokeTime(former).Before(revokeTime(next)) {
-			next = former
-		}
-	}
+	next := nextFormer(record)
 	if next == nil {
 		return nil, time.Time{}
 	}
@@ -125,6 +119,26 @@ func due(record *pavv1.PavBucketAccess, now time.Time) (*pavv1.GrantedAccount, t
 		return next, at
 	}
 	return nil, at
+}
+
+// nextFormer returns the former account that is to be revoked first, or nil: those of attempts that failed come before those that were
+// replaced.
+func nextFormer(record *pavv1.PavBucketAccess) *pavv1.GrantedAccount {
+	var next *pavv1.GrantedAccount
+	for i := range record.Status.Former {
+		former := &record.Status.Former[i]
+		if next == nil || comesBefore(former, next) {
+			next = former
+		}
+	}
+	return next
+}
+
+func comesBefore(one, other *pavv1.GrantedAccount) bool {
+	if (one.GrantedAt == nil) != (other.GrantedAt == nil) {
+		return one.GrantedAt == nil
+	}
+	return revokeTime(one).Before(revokeTime(other))
 }
 
 // revokeTime returns when an account is to be revoked.
@@ -152,15 +166,21 @@ func rotation(record *pavv1.PavBucketAccess, grant *pavv1.BucketAccessGrant, eve
 			at = before
 		}
 	}
-	if requested := record.Annotations[pavv1.RotateAnnotation]; requested != "" && requested != record.Status.LastHandledRotation {
-		if time, err := time.Parse(time.RFC3339Nano, requested); err == nil && time.After(granted) && (at.IsZero() || time.Before(at)) {
-			at = time
-		}
+	if requested, err := time.Parse(time.RFC3339Nano, record.Annotations[pavv1.RotateAnnotation]); err == nil && requested.After(begun(current)) && (at.IsZero() || requested.Before(at)) {
+		at = requested
 	}
 	if earliest := granted.Add(rotationPause); !at.IsZero() && at.Before(earliest) {
 		return earliest
 	}
 	return at
+}
+
+// begun returns when the attempt began that made an account which clients have.
+func begun(account *pavv1.GrantedAccount) time.Time {
+	if account.RequestedAt == nil {
+		return account.GrantedAt.Time
+	}
+	return account.RequestedAt.Time
 }
 
 // overlapOf returns how long a former account works after a rotation.

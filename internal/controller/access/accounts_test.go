@@ -148,7 +148,7 @@ func TestRotation(t *testing.T) {
 				text := noon.Add(test.requested).Format(pavv1.RetryFormat)
 				record.Annotations = map[string]string{pavv1.RotateAnnotation: text}
 				if test.handled {
-					record.Status.LastHandledRotation = text
+					record.Status.Current.RequestedAt = at(test.requested + time.Second)
 				}
 			}
 			if got := rotation(&record, &pavv1.BucketAccessGrant{}, test.every); !got.Equal(test.want) {

@@ -59,6 +59,9 @@ type Reconciler struct {
 	// Turns says which pod may work on a bucket, together with those of PavBuckets.
 	Turns *turn.Turns
 
+	// AdoptOthers adopts the records of the other kind that takes turns.
+	AdoptOthers func(context.Context) error
+
 	// Version is the version of the agent, which is written with each status.
 	Version string
 
@@ -156,8 +159,10 @@ var acts = map[rule.Step]func(*Reconciler, context.Context, observation, rule.De
 
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	if err := r.runs.Adopt(func() ([]*pavv1.PavBucketAccess, error) { return r.adopted(ctx) }); err != nil {
-		return ctrl.Result{}, err
+	for _, adopt := range []func(context.Context) error{r.Adopt, r.AdoptOthers} {
+		if err := adopt(ctx); err != nil {
+			return ctrl.Result{}, err
+		}
 	}
 	found := &pavv1.PavBucketAccess{}
 	if err := r.Client.Get(ctx, request.NamespacedName, found); apierrors.IsNotFound(err) {
@@ -206,7 +211,12 @@ func (r *Reconciler) sync(o observation) {
 	}
 }
 
-// adopted returns all records. Those whose pods an earlier agent has started get their turns.
+// Adopt gives slots and turns, once, to the records whose pods an earlier agent has started. No pod of either kind is created before.
+func (r *Reconciler) Adopt(ctx context.Context) error {
+	return r.runs.Adopt(func() ([]*pavv1.PavBucketAccess, error) { return r.adopted(ctx) })
+}
+
+// adopted returns all records. Those whose pods an earlier agent has started, or may have created, get their turns.
 func (r *Reconciler) adopted(ctx context.Context) ([]*pavv1.PavBucketAccess, error) {
 	records := &pavv1.PavBucketAccessList{}
 	if err := r.Client.List(ctx, records); err != nil {
@@ -216,7 +226,13 @@ func (r *Reconciler) adopted(ctx context.Context) ([]*pavv1.PavBucketAccess, err
 	for i := range records.Items {
 		a := &records.Items[i]
 		all[i] = a
-		if a.Status.Pod == nil || a.Status.Pod.UID == "" || a.Status.Step == pavv1.AccessDelivering {
+		if a.Status.Pod == nil || a.Status.Step == pavv1.AccessDelivering {
+			continue
+		}
+		if has, err := r.runs.MayHavePod(ctx, a); err != nil || !has {
+			if err != nil {
+				return nil, err
+			}
 			continue
 		}
 		buckets, err := bucketsOf(ctx, r.Client, a)

@@ -99,10 +99,29 @@ var accessTable = table{
 	{Name: "credentials are to be delivered", When: func(o observation) bool { return o.at(pavv1.AccessDelivering) }, Then: to(stepDeliver)},
 	{Name: "access is being granted", When: func(o observation) bool { return o.record.Status.Pod != nil }, Then: grantPodTable.Decide},
 	// An attempt that failed, or whose outcome is not known, is undone before the next.
-	{Name: "an account is to be revoked", When: observation.isRevocationDue, Then: revocationTable.Decide},
+	{Name: "the account of an attempt that failed is to be revoked", When: observation.hasFailedAccount, Then: revocationTable.Decide},
 	{Name: "clients have no access", When: func(o observation) bool { return o.record.Status.Current == nil }, Then: grantTable.Decide},
+	// Credentials may end, so that a revocation that fails must not be in the way of the next account.
+	{Name: "the account is to be replaced, and can be", When: func(o observation) bool { return o.isRotationDue() && o.refusal() == nil && backoff(o) <= 0 }, Then: to(stepGrant)},
+	{Name: "an account that was replaced is to be revoked", When: observation.isRevocationDue, Then: revocationTable.Decide},
 	{Name: "the account is to be replaced", When: observation.isRotationDue, Then: grantTable.Decide},
 	{Name: "clients have access", When: rule.Always[observation], Then: rule.Again(observation.nextLook)},
+}
+
+// hasFailedAccount reports whether an account is to be revoked that an attempt may have made that failed.
+func (o observation) hasFailedAccount() bool {
+	account, _ := due(o.record, o.now)
+	return account != nil && account.GrantedAt == nil
+}
+
+// revoking returns the account that the current revocation pod is about, or the next that is due; nil if somebody has removed it from the
+// record. A new leader's clock may be behind that of the former.
+func (o observation) revoking() *pavv1.GrantedAccount {
+	account, _ := due(o.record, o.now)
+	if account == nil && o.at(pavv1.AccessRevokingStep) {
+		account = nextFormer(o.record)
+	}
+	return account
 }
 
 // isRevocationDue reports whether a former account is to be revoked now.

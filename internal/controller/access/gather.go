@@ -14,7 +14,10 @@ import (
 
 // gather reads everything that the decision about an access depends on.
 func (r *Reconciler) gather(ctx context.Context, record *pavv1.PavBucketAccess) (observation, error) {
-	o := observation{record: record, now: r.Now(), contended: r.slots.Contended(record.Spec.Provisioner)}
+	o := observation{record: record, now: r.Now()}
+	// A pod that cannot start is given up also where others wait for its buckets, or accounts of the access for their revocation.
+	overdue, _ := due(record, o.now)
+	o.contended = r.slots.Contended(record.Spec.Provisioner) || r.Turns.IsAwaited(turnOf(record.Name)) || overdue != nil && record.Status.Granting != nil
 	o.retry = pavv1.RetryRequested(record, record.Status.LastHandledRetry, o.now)
 	var err error
 	if o.Found, err = r.runs.Find(ctx, record); err != nil {

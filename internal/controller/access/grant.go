@@ -24,6 +24,7 @@ func (r *Reconciler) grant(ctx context.Context, o observation, d rule.Decision) 
 		return err
 	}
 	account, begin := nextAccount(o.record), r.beginning(o)
+	account.RequestedAt = new(metav1.NewTime(r.Now()))
 	request, err := r.grantRequest(ctx, o, &account)
 	if err != nil {
 		return err
@@ -75,7 +76,6 @@ func (r *Reconciler) beginning(o observation) change {
 		}
 		status.Attempt++
 		status.LastHandledRetry = o.record.Annotations[pavv1.RetryAnnotation]
-		status.LastHandledRotation = o.record.Annotations[pavv1.RotateAnnotation]
 		status.ProvisionerGeneration = o.provisioner.Generation
 	}
 }
@@ -216,7 +216,7 @@ func (r *Reconciler) setGranted(o observation, status *pavv1.PavBucketAccessStat
 	retire(status, status.Current, now.Add(overlapOf(o.provisioner)))
 	account := *status.Granting
 	account.GrantedAt = new(metav1.NewTime(now))
-	status.Current, status.Secrets, status.Failure, status.Phase = &account, secrets, nil, pavv1.AccessReady
+	status.Current, status.Secrets, status.Failure, status.Attempt, status.Phase = &account, secrets, nil, 0, pavv1.AccessReady
 	endAttempt(status)
 	meta.RemoveStatusCondition(&status.Conditions, pavv1.AccessRotated)
 	meta.RemoveStatusCondition(&status.Conditions, pavv1.AccessGranted) // so that the new condition has the time of this write

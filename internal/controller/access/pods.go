@@ -115,6 +115,9 @@ func (r *Reconciler) runPod(ctx context.Context, o observation, d rule.Decision)
 		return r.wait(ctx, o, rule.Waiting(o.condition(), "BucketBusy", "waiting until another pod has finished its work on the bucket", false))
 	}
 	pod, err := r.preparePod(ctx, o, d)
+	if errors.Is(err, reconcile.ErrStale) {
+		return err // the pod may exist
+	}
 	if err != nil || pod == nil {
 		r.leave(o.record.Name) // other pods may be created meanwhile
 		return err
@@ -156,8 +159,7 @@ func (r *Reconciler) preparePod(ctx context.Context, o observation, d rule.Decis
 func (r *Reconciler) render(ctx context.Context, o observation) (rendered map[string]any, seal string, err error) {
 	status := &o.record.Status
 	if workflows[status.Step] == pavv1.WorkflowRevocation {
-		account, _ := due(o.record, o.now)
-		rendered, err = r.planRevocation(ctx, o, account)
+		rendered, err = r.planRevocation(ctx, o, o.revoking())
 		return rendered, "", err
 	}
 	request, err := r.grantRequest(ctx, o, status.Granting)

@@ -44,8 +44,7 @@ func (r *Reconciler) revoke(ctx context.Context, o observation, d rule.Decision)
 		status.LastHandledRetry = o.record.Annotations[pavv1.RetryAnnotation]
 		status.ProvisionerGeneration = o.provisioner.Generation
 	}
-	account, _ := due(o.record, o.now)
-	pod, err := r.planRevocation(ctx, o, account)
+	pod, err := r.planRevocation(ctx, o, o.revoking())
 	if err != nil {
 		return r.refuse(ctx, o, pavv1.WorkflowRevocation, begin, err)
 	}
@@ -55,8 +54,11 @@ func (r *Reconciler) revoke(ctx context.Context, o observation, d rule.Decision)
 	return r.intend(ctx, o, pavv1.AccessRevokingStep, pod, begin)
 }
 
-// planRevocation evaluates the template of the revocation pod of an account; nil if it yields none.
+// planRevocation evaluates the template of the revocation pod of an account; nil if it yields none, or if there is no account.
 func (r *Reconciler) planRevocation(ctx context.Context, o observation, account *pavv1.GrantedAccount) (map[string]any, error) {
+	if account == nil {
+		return nil, nil
+	}
 	buckets, err := r.granted(ctx, o, nil, account)
 	if err != nil {
 		return nil, err
@@ -74,19 +76,21 @@ func (r *Reconciler) recordRevoked(ctx context.Context, o observation, d rule.De
 	if err != nil {
 		return err
 	}
-	account, _ := due(o.record, o.now)
+	account := o.revoking()
 	if err := r.patchStatus(ctx, o.record, r.revoked(o)); err != nil {
 		return err
 	}
-	ctrl.LoggerFrom(ctx).Info("revoked an account", "account", account.Number)
+	if account != nil {
+		ctrl.LoggerFrom(ctx).Info("revoked an account", "account", account.Number)
+	}
 	return nil
 }
 
 // revoked records that the account that is due does not exist any more.
 func (r *Reconciler) revoked(o observation) change {
-	account, _ := due(o.record, o.now)
+	account := o.revoking()
 	return func(status *pavv1.PavBucketAccessStatus) {
-		status.Former = slices.DeleteFunc(status.Former, func(a pavv1.GrantedAccount) bool { return a.Number == account.Number })
+		status.Former = slices.DeleteFunc(status.Former, func(a pavv1.GrantedAccount) bool { return account != nil && a.Number == account.Number })
 		status.Step, status.Pod, status.RevocationAttempt, status.RevocationFailure = "", nil, 0, nil
 		if status.Current != nil || status.Phase != pavv1.AccessRevoking {
 			meta.RemoveStatusCondition(&status.Conditions, pavv1.AccessRevokedCondition)

@@ -119,15 +119,24 @@ func aboutSecret(secret *corev1.Secret, doing string, err error) error {
 	}
 	exists := doing != "creating"
 	switch {
-	case exists && (code == http.StatusForbidden || code == http.StatusUnprocessableEntity):
+	case exists && isDenied(code):
 		return refuse("Secret %s/%s %w, and is left as it is: delete it, or rename the object that asks for access", secret.Namespace, secret.Name, errNameTaken)
-	case code == http.StatusForbidden || code == http.StatusUnprocessableEntity:
+	case isDenied(code):
 		return refuse("Secret %s/%s cannot be created: the API server refuses it with status %d; is there a ResourceQuota, or is the namespace being deleted?", secret.Namespace, secret.Name, code)
 	case code != 0:
 		return fmt.Errorf("%s Secret %s/%s: status %d", doing, secret.Namespace, secret.Name, code)
 	default:
 		return fmt.Errorf("%s Secret %s/%s: %w", doing, secret.Namespace, secret.Name, err)
 	}
+}
+
+// isDenied reports whether a status code says that a request would be refused again. Admission webhooks choose their codes.
+func isDenied(code int) bool {
+	switch code {
+	case http.StatusUnauthorized, http.StatusNotFound, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
+		return false
+	}
+	return code >= http.StatusBadRequest && code < http.StatusInternalServerError
 }
 
 // removeSecret deletes a Secret of an access, after it has emptied it: the answer to a deletion has the object where something holds it. A

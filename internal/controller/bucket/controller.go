@@ -56,6 +56,9 @@ type Reconciler struct {
 	// Turns says which pod may work on a bucket, together with those of accesses.
 	Turns *turn.Turns
 
+	// AdoptOthers adopts the records of the other kind that takes turns.
+	AdoptOthers func(context.Context) error
+
 	// Version is the version of the agent, which is written with each status.
 	Version string
 
@@ -178,8 +181,10 @@ var acts = map[rule.Step]func(*Reconciler, context.Context, observation, rule.De
 
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	if err := r.runs.Adopt(func() ([]*pavv1.PavBucket, error) { return r.adopted(ctx) }); err != nil {
-		return ctrl.Result{}, err
+	for _, adopt := range []func(context.Context) error{r.Adopt, r.AdoptOthers} {
+		if err := adopt(ctx); err != nil {
+			return ctrl.Result{}, err
+		}
 	}
 	found := &pavv1.PavBucket{}
 	if err := r.Client.Get(ctx, request.NamespacedName, found); apierrors.IsNotFound(err) {
@@ -227,7 +232,12 @@ func (r *Reconciler) sync(o observation) {
 	}
 }
 
-// adopted returns all records. Those whose pods an earlier agent has started get their turns.
+// Adopt gives slots and turns, once, to the records whose pods an earlier agent has started. No pod of either kind is created before.
+func (r *Reconciler) Adopt(ctx context.Context) error {
+	return r.runs.Adopt(func() ([]*pavv1.PavBucket, error) { return r.adopted(ctx) })
+}
+
+// adopted returns all records. Those whose pods an earlier agent has started, or may have created, get their turns.
 func (r *Reconciler) adopted(ctx context.Context) ([]*pavv1.PavBucket, error) {
 	records := &pavv1.PavBucketList{}
 	if err := r.Client.List(ctx, records); err != nil {
@@ -237,7 +247,14 @@ func (r *Reconciler) adopted(ctx context.Context) ([]*pavv1.PavBucket, error) {
 	for i := range records.Items {
 		b := &records.Items[i]
 		all[i] = b
-		if b.Status.Pod != nil && b.Status.Pod.UID != "" {
+		if b.Status.Pod == nil {
+			continue
+		}
+		has, err := r.runs.MayHavePod(ctx, b)
+		if err != nil {
+			return nil, err
+		}
+		if has {
 			r.Turns.Restore(turnOf(b.Name), keys(b))
 		}
 	}

@@ -199,7 +199,7 @@ func outputInvalid(o observation, err error) *pavv1.WorkflowFailure {
 // setReady records that access to the bucket can be granted.
 func setReady(record *pavv1.PavBucket, status *pavv1.PavBucketStatus, outcome podplan.BucketOutcome) {
 	status.Phase, status.Step, status.Pod, status.Failure, status.PlannedBucketID, status.MayExist = pavv1.BucketReady, "", nil, nil, "", false
-	status.Configured = status.Configuring
+	status.Configured, status.Attempt = status.Configuring, 0
 	status.BucketID, status.Created, status.Info, status.ExtraInfo = outcome.BucketID, outcome.Created, outcome.Info, outcome.ExtraInfo
 	meta.RemoveStatusCondition(&status.Conditions, pavv1.BucketCreated) // so that the new condition has the time of this write
 	meta.SetStatusCondition(&status.Conditions, metav1.Condition{Type: pavv1.BucketCreated, Status: metav1.ConditionTrue,
@@ -255,7 +255,7 @@ func (r *Reconciler) recordUpdated(ctx context.Context, o observation, d rule.De
 }
 
 func setUpdated(record *pavv1.PavBucket, status *pavv1.PavBucketStatus) {
-	status.Step, status.Pod, status.Failure, status.Configured = "", nil, nil, status.Configuring
+	status.Step, status.Pod, status.Failure, status.Configured, status.Attempt = "", nil, nil, status.Configuring, 0
 	meta.SetStatusCondition(&status.Conditions, metav1.Condition{Type: pavv1.BucketUpdated, Status: metav1.ConditionTrue,
 		Reason: "Updated", Message: "the bucket is as the claim asks for", ObservedGeneration: record.Generation})
 }

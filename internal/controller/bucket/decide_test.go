@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -247,5 +248,19 @@ func TestHolderIn(t *testing.T) {
 				t.Error("each has it, so that none can begin")
 			}
 		})
+	}
+}
+
+// A bucket is used by the accesses of all records of it, also of those that use it as one that existed before.
+func TestRecordsOf(t *testing.T) {
+	bucket := func(name, id, existing string) pavv1.PavBucket {
+		b := pavv1.PavBucket{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		b.Spec.Provisioner, b.Spec.BucketName, b.Spec.ExistingBucketID, b.Status.BucketID = "p", id, existing, id
+		return b
+	}
+	records := []pavv1.PavBucket{bucket("b-1", "photos", ""), bucket("b-2", "photos", "photos"), bucket("b-3", "videos", "videos"), bucket("b-4", "photos", "")}
+	got := recordsOf(records, reconcile.StorageOfBucket(&records[0]), &records[0])
+	if diff := cmp.Diff([]string{"b-1", "b-2"}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }

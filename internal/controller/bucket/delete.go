@@ -12,6 +12,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/rule"
+	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/workflow"
 )
@@ -38,9 +39,6 @@ func (r *Reconciler) told(ctx context.Context, o observation) (change, error) {
 	if o.at(pavv1.BucketValidating) || !o.mayHaveRun() {
 		return func(status *pavv1.PavBucketStatus) { status.Step, status.Pod = "", nil }, nil
 	}
-	if !o.isOurs() && !o.created() {
-		return func(status *pavv1.PavBucketStatus) { status.Step, status.Pod, status.MayExist = "", nil, true }, nil
-	}
 	id := o.record.Status.PlannedBucketID
 	if pod := o.pod(); id == "" && pod != nil {
 		if result, err := workflow.ResultOf(pod); err == nil && result != nil && workflow.CheckID(result.BucketID) == nil {
@@ -49,6 +47,9 @@ func (r *Reconciler) told(ctx context.Context, o observation) (change, error) {
 	}
 	if id == "" {
 		id = o.record.Spec.BucketName
+	}
+	if !podplan.IsOfClaim(o.record, id) && !o.created() {
+		return func(status *pavv1.PavBucketStatus) { status.Step, status.Pod, status.MayExist = "", nil, true }, nil
 	}
 	holder, err := r.liveHolder(ctx, o.record, reconcile.BucketStorage(o.record.Spec.Provisioner, o.record.Spec.Store, id))
 	if err != nil {

@@ -3,6 +3,7 @@ package bucket
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -13,7 +14,8 @@ import (
 
 // gather reads everything that the decision about a bucket depends on.
 func (r *Reconciler) gather(ctx context.Context, record *pavv1.PavBucket) (observation, error) {
-	o := observation{record: record, now: r.Now(), contended: r.slots.Contended(record.Spec.Provisioner)}
+	o := observation{record: record, now: r.Now()}
+	o.contended = r.slots.Contended(record.Spec.Provisioner) || r.Turns.IsAwaited(turnOf(record.Name))
 	o.retry = pavv1.RetryRequested(record, record.Status.LastHandledRetry, o.now)
 	var err error
 	if o.Found, err = r.runs.Find(ctx, record); err != nil {
@@ -28,9 +30,34 @@ func (r *Reconciler) gather(ctx context.Context, record *pavv1.PavBucket) (obser
 		return o, err
 	}
 	o.holder = holderIn(others, storage, record)
-	accesses, err := reconcile.AccessesTo(ctx, r.Client, record.Name)
-	o.accesses = namesOf(accesses)
+	o.accesses, err = r.accessesTo(ctx, recordsOf(others, storage, record))
 	return o, err
+}
+
+// recordsOf returns the names of the records of a bucket: a record, and those that use the bucket as one that exists.
+func recordsOf(records []pavv1.PavBucket, storage string, record *pavv1.PavBucket) []string {
+	names := []string{record.Name}
+	for i := range records {
+		if other := &records[i]; other.Name != record.Name && other.Spec.ExistingBucketID != "" && reconcile.StorageOfBucket(other) == storage {
+			names = append(names, other.Name)
+		}
+	}
+	return names
+}
+
+// accessesTo returns the names of the accesses to a bucket, by any of its records, according to the cache.
+func (r *Reconciler) accessesTo(ctx context.Context, records []string) ([]string, error) {
+	var names []string
+	for _, name := range records {
+		accesses, err := reconcile.AccessesTo(ctx, r.Client, name)
+		if err != nil {
+			return nil, err
+		}
+		for i := range accesses {
+			names = append(names, accesses[i].Name)
+		}
+	}
+	return names, nil
 }
 
 // holderIn returns the name of another record that has the bucket, and had it before this one, or "". Of two that ask for one name at the
@@ -59,14 +86,6 @@ func holdsBefore(one, other *pavv1.PavBucket) bool {
 	return one.Name < other.Name
 }
 
-func namesOf(accesses []pavv1.PavBucketAccess) []string {
-	names := make([]string, len(accesses))
-	for i := range accesses {
-		names[i] = accesses[i].Name
-	}
-	return names
-}
-
 // confirmed decides again with the objects that the API server has, before a step that cannot be undone. If that gives another step, the
 // cache is behind, and the error is reconcile.ErrStale.
 func (r *Reconciler) confirmed(ctx context.Context, o observation, next rule.Step) (observation, error) {
@@ -83,11 +102,14 @@ func (r *Reconciler) confirmed(ctx context.Context, o observation, next rule.Ste
 	if o.provisioner, err = reconcile.Optional(ctx, r.Live, client.ObjectKey{Name: live.Spec.Provisioner}, &pavv1.PavProvisioner{}); err != nil {
 		return o, err
 	}
-	if o.holder, err = r.liveHolder(ctx, live, reconcile.StorageOfBucket(live)); err != nil {
+	storage := reconcile.StorageOfBucket(live)
+	records, err := r.liveRecords(ctx, live.Spec.Provisioner)
+	if err != nil {
 		return o, err
 	}
+	o.holder = holderIn(records, storage, live)
 	if live.Spec.Released {
-		if o.accesses, err = r.liveAccesses(ctx, live.Name); err != nil {
+		if o.accesses, err = r.liveAccesses(ctx, recordsOf(records, storage, live)); err != nil {
 			return o, err
 		}
 	}
@@ -112,8 +134,8 @@ func (r *Reconciler) liveRecords(ctx context.Context, provisioner string) ([]pav
 	return records.Items, nil
 }
 
-// liveAccesses returns the names of the accesses to a bucket as the API server has them.
-func (r *Reconciler) liveAccesses(ctx context.Context, bucket string) ([]string, error) {
+// liveAccesses returns the names of the accesses to a bucket, by any of its records, as the API server has them.
+func (r *Reconciler) liveAccesses(ctx context.Context, buckets []string) ([]string, error) {
 	records := &pavv1.PavBucketAccessList{}
 	if err := r.Live.List(ctx, records); err != nil {
 		return nil, fmt.Errorf("listing the PavBucketAccesses: %w", err)
@@ -121,7 +143,7 @@ func (r *Reconciler) liveAccesses(ctx context.Context, bucket string) ([]string,
 	var names []string
 	for i := range records.Items {
 		for _, b := range records.Items[i].Spec.Buckets {
-			if b.Bucket == bucket {
+			if slices.Contains(buckets, b.Bucket) {
 				names = append(names, records.Items[i].Name)
 			}
 		}

@@ -67,9 +67,6 @@ func (o observation) restored() bool {
 	return uid != "" && uid != o.record.UID
 }
 
-// isOurs reports whether what a creation pod makes is certainly the claim's: the name has the UID of the claim.
-func (o observation) isOurs() bool { return !o.record.Spec.NameRequested && !o.isExisting() }
-
 // isDue reports whether the bucket is to be updated: the claim asks for something else than the bucket was created with.
 func (o observation) isDue() bool {
 	return o.provisioner != nil && o.provisioner.Spec.BucketUpdate != nil && configuration(o.record) != o.record.Status.Configured

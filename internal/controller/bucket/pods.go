@@ -89,6 +89,9 @@ func (r *Reconciler) runPod(ctx context.Context, o observation, d rule.Decision)
 		return r.wait(ctx, o, rule.Waiting(conditionOf(workflows[o.record.Status.Step]), "BucketBusy", "waiting until another pod has finished its work on the bucket", false))
 	}
 	pod, err := r.preparePod(ctx, o, d)
+	if errors.Is(err, reconcile.ErrStale) {
+		return err // the pod may exist
+	}
 	if err != nil || pod == nil {
 		r.release(o.record.Name) // other pods may be created meanwhile
 		return err

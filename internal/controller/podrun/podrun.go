@@ -214,6 +214,19 @@ func (p *Pods[R]) CheckNotCreated(ctx context.Context, record R, pods []corev1.P
 	return attempt.CheckAbsent(ctx, p.Runner, ref, record.GetUID())
 }
 
+// MayHavePod asks the API server whether the recorded pod of a record was created, unless that is recorded.
+func (p *Pods[R]) MayHavePod(ctx context.Context, record R) (bool, error) {
+	ref := *record.Work().Pod
+	if ref == nil || ref.UID != "" {
+		return ref != nil, nil
+	}
+	err := attempt.CheckAbsent(ctx, p.Runner, ref, record.GetUID())
+	if errors.Is(err, reconcile.ErrStale) {
+		return true, nil
+	}
+	return false, err
+}
+
 // Sweep lets the pods go whose outcome is recorded, and deletes all but those that people may want to look at.
 func (p *Pods[R]) Sweep(ctx context.Context, record R, found Found) error {
 	ref := *record.Work().Pod

@@ -44,6 +44,18 @@ func (t *Turns) Take(owner string, keys []string) bool {
 	return false
 }
 
+// IsAwaited reports whether others wait for a key that the owner has.
+func (t *Turns) IsAwaited(owner string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for waiter, keys := range t.waiting {
+		if waiter != owner && slices.ContainsFunc(keys, func(key string) bool { return t.holders[key] == owner }) {
+			return true
+		}
+	}
+	return false
+}
+
 // Restore gives an owner its turn, whoever else has it: its pod runs.
 func (t *Turns) Restore(owner string, keys []string) {
 	t.mu.Lock()

@@ -129,3 +129,20 @@ func TestTurns_ByRandomCalls(t *testing.T) {
 		}
 	}
 }
+
+func TestIsAwaited(t *testing.T) {
+	turns := New(func(string) {})
+	turns.Take("a", []string{"x", "y"})
+	if turns.IsAwaited("a") || turns.IsAwaited("nobody") {
+		t.Error("nobody waits")
+	}
+	turns.Take("b", []string{"z"})
+	turns.Take("c", []string{"z", "y"})
+	if !turns.IsAwaited("a") || !turns.IsAwaited("b") || turns.IsAwaited("c") {
+		t.Error("c waits for a and b, and nobody waits for c")
+	}
+	turns.Leave("c")
+	if turns.IsAwaited("a") {
+		t.Error("nobody waits any more")
+	}
+}
