@@ -20,6 +20,12 @@ fail() {
   exit 1
 }
 
+# infeasible fails before anything was changed, so that there is nothing to revert.
+infeasible() {
+  [[ ! -d /pav ]] || printf '%s\n' "$*" >/pav/infeasible
+  fail "$@"
+}
+
 # request METHOD PATH [BODY] sets status, reply, and code, which is empty if the reply has no error. No secret becomes an argument.
 request() {
   local sha256 md5
@@ -40,7 +46,7 @@ want() {
 
 # named BUCKET and account ACCOUNT fail if the name could change the meaning of a request.
 named() {
-  [[ $1 =~ ^[a-z0-9][a-z0-9.-]+[a-z0-9]$ ]] || fail "no name of a bucket: $1"
+  [[ $1 =~ ^[a-z0-9][a-z0-9.-]+[a-z0-9]$ ]] || "${2:-fail}" "no name of a bucket: $1"
 }
 
 account() {
@@ -49,14 +55,14 @@ account() {
 
 # One request creates the bucket with its tag, so that no script leaves a bucket without the tag, wherever it is interrupted.
 create_bucket() {
-  named "$1"
+  named "$1" infeasible
   [[ $2 =~ ^[A-Za-z0-9-]+$ ]] || fail "no UID: $2"
   local tag="<Tag><Key>pav.albertofaria.github.io/claim-uid</Key><Value>$2</Value></Tag>"
   request PUT "/$1" "<CreateBucketConfiguration><Tags>$tag</Tags></CreateBucketConfiguration>"
   want "creating bucket $1" 200 409
   request GET "/$1?tagging="
   [[ $code == NoSuchTagSet ]] || want "reading the tags of bucket $1" 200
-  [[ $reply == *"$tag"* ]] || fail "bucket $1 exists, and was not created for this claim"
+  [[ $reply == *"$tag"* ]] || infeasible "bucket $1 exists, and was not created for this claim"
 }
 
 delete_bucket() {

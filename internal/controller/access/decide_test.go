@@ -10,6 +10,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/rule"
+	"github.com/albertofaria/pav/internal/reconcile/reconciletest"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -233,7 +234,9 @@ func rotates(every time.Duration) edit {
 
 // An account that a pod may have made is revoked; one of which nothing can exist is not.
 func TestAbandon(t *testing.T) {
-	r := &Reconciler{Now: func() time.Time { return noon }}
+	other := accessTo("a-other", pavv1.AccessReadWrite, new(account(0, called("other"))), nil, "b")
+	other.Spec.Provisioner = "p"
+	r := &Reconciler{Now: func() time.Time { return noon }, Client: reconciletest.Client(t, &other)}
 	for name, test := range map[string]struct {
 		state state
 		want  string // the identifier of the account that is to be revoked, or "" for none
@@ -241,13 +244,14 @@ func TestAbandon(t *testing.T) {
 		"the pod was never created":        {state: requested(granting, intended)},
 		"the pod is gone":                  {state: requested(granting), want: "ba-u-1"},
 		"the pod told its account":         {state: requested(granting, thePod(ended(1), result(`{"accountId":"made"}`))), want: "made"},
+		"the pod told another's account":   {state: requested(granting, thePod(ended(1), result(`{"accountId":"other"}`))), want: "ba-u-1"},
 		"the pod told nonsense":            {state: requested(granting, thePod(ended(1), result(`{"accountId":"no such name"}`))), want: "ba-u-1"},
 		"no pod ran":                       {state: requested(granting, delivering, func(s *state) { s.record.Status.Pod = nil }), want: "ba-u-1"},
 		"the pod is gone, and told before": {state: requested(granting, delivering, func(s *state) { s.record.Status.Granting.AccountID = "made" }), want: "made"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status := test.state.record.Status.DeepCopy()
-			r.abandon(test.state.observation)(status)
+			r.abandon(t.Context(), test.state.observation)(status)
 			if status.Granting != nil || status.Pod != nil || status.Step != "" {
 				t.Errorf("the attempt is not over: %+v", status)
 			}

@@ -128,7 +128,7 @@ func (r *Reconciler) recordFailure(ctx context.Context, o observation, _ rule.De
 	if kind == pavv1.WorkflowRevocation {
 		return r.failRevocation(ctx, o, failure, nothing)
 	}
-	end := r.abandon(o)
+	end := r.abandon(ctx, o)
 	if failure.Reason == pavv1.FailureInfeasible {
 		end = endAttempt
 	}

@@ -24,7 +24,7 @@ func (r *Reconciler) release(ctx context.Context, o observation, d rule.Decision
 	if err := r.runs.CheckNotCreated(ctx, o.record, o.Pods); err != nil {
 		return err
 	}
-	abandon, now := r.abandon(o), r.Now()
+	abandon, now := r.abandon(ctx, o), r.Now()
 	return r.patchStatus(ctx, o.record, func(status *pavv1.PavBucketAccessStatus) {
 		abandon(status)
 		retire(status, status.Current, now)

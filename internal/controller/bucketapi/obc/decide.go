@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	objectbucketv1 "github.com/albertofaria/pav/internal/api/objectbucket/v1alpha1"
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -128,6 +129,8 @@ func refuseNames(o observation) string {
 	switch {
 	case name.bucket == "":
 		return fmt.Sprintf("the claim names no bucket: set spec.generateBucketName or spec.bucketName, or use a StorageClass with the parameter %s", objectbucketv1.BucketNameParameter)
+	case len(objectbucketv1.BucketOf(o.name.Namespace, o.name.Name)) > validation.DNS1123SubdomainMaxLength:
+		return fmt.Sprintf("the name of its ObjectBucket would have more than %d characters: give the claim a shorter name", validation.DNS1123SubdomainMaxLength)
 	case len(name.bucket) > mostName:
 		return fmt.Sprintf("the name of the bucket has %d bytes, and may have %d at most", len(name.bucket), mostName)
 	default:
