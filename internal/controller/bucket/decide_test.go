@@ -259,8 +259,10 @@ func TestRecordsOf(t *testing.T) {
 		return b
 	}
 	records := []pavv1.PavBucket{bucket("b-1", "photos", ""), bucket("b-2", "photos", "photos"), bucket("b-3", "videos", "videos"), bucket("b-4", "photos", "")}
-	got := recordsOf(records, reconcile.StorageOfBucket(&records[0]), &records[0])
-	if diff := cmp.Diff([]string{"b-1", "b-2"}, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
+	for i, want := range [][]string{{"b-1", "b-2"}, {"b-2"}, {"b-3"}, {"b-4", "b-2"}} {
+		got := recordsOf(records, reconcile.StorageOfBucket(&records[i]), &records[i])
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("of %s (-want +got):\n%s", records[i].Name, diff)
+		}
 	}
 }

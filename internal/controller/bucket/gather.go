@@ -34,9 +34,13 @@ func (r *Reconciler) gather(ctx context.Context, record *pavv1.PavBucket) (obser
 	return o, err
 }
 
-// recordsOf returns the names of the records of a bucket: a record, and those that use the bucket as one that exists.
+// recordsOf returns the names of the records whose accesses keep a record: of one whose bucket is to be deleted, also those that use the
+// bucket as one that exists.
 func recordsOf(records []pavv1.PavBucket, storage string, record *pavv1.PavBucket) []string {
 	names := []string{record.Name}
+	if record.Spec.ExistingBucketID != "" {
+		return names
+	}
 	for i := range records {
 		if other := &records[i]; other.Name != record.Name && other.Spec.ExistingBucketID != "" && reconcile.StorageOfBucket(other) == storage {
 			names = append(names, other.Name)
