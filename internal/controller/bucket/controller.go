@@ -98,7 +98,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 		For(&pavv1.PavBucket{}).
 		Watches(&pavv1.PavProvisioner{}, handler.EnqueueRequestsFromMapFunc(r.ofProvisioner), builder.WithPredicates(reconcile.IgnoreCountUpdates)).
 		Watches(&pavv1.PavBucket{}, handler.EnqueueRequestsFromMapFunc(r.ofOther)).
-		Watches(&pavv1.PavBucketAccess{}, handler.EnqueueRequestsFromMapFunc(ofAccess)).
+		Watches(&pavv1.PavBucketAccess{}, handler.EnqueueRequestsFromMapFunc(r.ofAccess)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(ofPod)).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(reconcile.OfNode(r.Client, ofPod, noRequests)), builder.WithPredicates(reconcile.OnNodeGone)).
 		WatchesRawSource(captureQueue).
@@ -147,8 +147,8 @@ func (r *Reconciler) ofOther(ctx context.Context, object client.Object) []ctrl.R
 	return requests
 }
 
-// ofAccess maps an access to the buckets that it accesses, which may wait for its end.
-func ofAccess(_ context.Context, object client.Object) []ctrl.Request {
+// ofAccess maps an access to the buckets that it accesses, which may wait for its end, by any of their records.
+func (r *Reconciler) ofAccess(ctx context.Context, object client.Object) []ctrl.Request {
 	access, ok := object.(*pavv1.PavBucketAccess)
 	if !ok {
 		return nil
@@ -156,6 +156,13 @@ func ofAccess(_ context.Context, object client.Object) []ctrl.Request {
 	var requests []ctrl.Request
 	for _, b := range access.Spec.Buckets {
 		requests = append(requests, named(b.Bucket)...)
+		record, err := reconcile.Optional(ctx, r.Client, client.ObjectKey{Name: b.Bucket}, &pavv1.PavBucket{})
+		if err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "cannot look a bucket up", "bucket", b.Bucket)
+		}
+		if record != nil {
+			requests = append(requests, r.ofOther(ctx, record)...)
+		}
 	}
 	return requests
 }
