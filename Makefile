@@ -90,6 +90,7 @@ generate: deployment.yaml deployment-buckets.yaml docs/reference.md docs/picture
 crds: bin/controller-gen
 	bin/controller-gen object crd paths=./internal/api/v1alpha1 output:crd:dir=deploy/chart/definitions
 	bin/controller-gen object crd paths=./internal/api/objectbucket/v1alpha1 output:crd:dir=deploy/foreign/objectbucket
+	bin/controller-gen object crd paths=./internal/api/cosi/v1alpha1 output:crd:dir=deploy/foreign/cosi
 
 .PHONY: docs/reference.md
 docs/reference.md: crds

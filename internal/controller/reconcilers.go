@@ -13,6 +13,7 @@ import (
 	"github.com/albertofaria/pav/internal/controller/addon"
 	"github.com/albertofaria/pav/internal/controller/attempt"
 	"github.com/albertofaria/pav/internal/controller/bucket"
+	"github.com/albertofaria/pav/internal/controller/bucketapi/cosi1"
 	"github.com/albertofaria/pav/internal/controller/bucketapi/obc"
 	"github.com/albertofaria/pav/internal/controller/claim"
 	"github.com/albertofaria/pav/internal/controller/cleanup"
@@ -102,6 +103,7 @@ func NewReconcilers(p Parts) *Reconcilers {
 		Client: p.Client, Live: p.Live, Secrets: p.Direct, Runner: runner, Events: p.Events,
 		Templates: p.Templates, PodDefaults: p.PodDefaults, Pool: pool, Turns: turns, Version: p.Version, Now: p.Now,
 	}
+	r.buckets.AdoptOthers, r.accesses.AdoptOthers = r.accesses.Adopt, r.buckets.Adopt
 	return r
 }
 
@@ -133,6 +135,9 @@ func (r *Reconcilers) Register(mgr ctrl.Manager, options func() controller.Optio
 		&snapshot.Installer{Client: p.Client, Snapshots: r.snapshots, Claims: claims},
 		&addon.Installer{Name: "object-bucket-claims", Direct: p.Direct, Addon: &obc.Reconciler{
 			Client: p.Client, Live: p.Live, Direct: p.Direct, Events: p.Events, Templates: p.Templates, Now: p.Now,
+		}},
+		&addon.Installer{Name: "cosi", Direct: p.Direct, Addon: &cosi1.Reconciler{
+			Client: p.Client, Live: p.Live, Events: p.Events, Templates: p.Templates, Now: p.Now,
 		}},
 		&label.Reconciler{Client: p.Client},
 		&cleanup.StageReconciler{Client: p.Client, Live: p.Live, Now: p.Now},

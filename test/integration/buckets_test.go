@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"path/filepath"
 	"strings"
@@ -113,6 +114,26 @@ func installBucketKinds(t *testing.T, c *cluster) {
 		if _, err := envtest.InstallCRDs(c.Environment.Config, options); err != nil {
 			t.Fatal(err)
 		}
+	}
+	schemasHold(t, c, false)
+}
+
+// schemasHold waits until the API server applies the schemas of COSI's kinds, or none, as the last test may have installed the other.
+func schemasHold(t *testing.T, c *cluster, schemas bool) {
+	t.Helper()
+	asks := client.NewDryRunClient(c.Admin)
+	for plural, kind := range bucketKinds {
+		if kind.Group != cosiGroup {
+			continue
+		}
+		in := ""
+		if kind.Kind == "BucketClaim" || kind.Kind == "BucketAccess" {
+			in = "default"
+		}
+		eventually(t, fmt.Sprintf("%s have schemas: %t", plural, schemas), func(ctx context.Context) (bool, string) {
+			err := asks.Create(ctx, bucketObject(plural, in, "no-fields", map[string]any{"spec": map[string]any{}}))
+			return schemas && apierrors.IsInvalid(err) || !schemas && err == nil, errorText(err)
+		})
 	}
 }
 

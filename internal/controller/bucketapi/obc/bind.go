@@ -10,6 +10,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	objectbucketv1 "github.com/albertofaria/pav/internal/api/objectbucket/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/bucketapi"
 	"github.com/albertofaria/pav/internal/controller/rule"
 	"github.com/albertofaria/pav/internal/protocol"
 	"github.com/albertofaria/pav/internal/reconcile"
@@ -64,7 +65,7 @@ func (r *Reconciler) showObjectBucket(ctx context.Context, o *observation) error
 	changed := o.objectBucket.DeepCopy()
 	fill(changed, *o)
 	if !equality.Semantic.DeepEqual(o.objectBucket, changed) {
-		if err := r.patch(ctx, o.objectBucket, changed); err != nil {
+		if err := bucketapi.Patch(ctx, r.Client, o.objectBucket, changed); err != nil {
 			return err
 		}
 		o.objectBucket = changed
@@ -79,7 +80,7 @@ func (r *Reconciler) setBucketPhase(ctx context.Context, o *observation, phase o
 	}
 	changed := o.objectBucket.DeepCopy()
 	changed.Status.Phase = phase
-	if err := r.patchStatus(ctx, o.objectBucket, changed); err != nil {
+	if err := bucketapi.PatchStatus(ctx, r.Client, o.objectBucket, changed); err != nil {
 		return err
 	}
 	o.objectBucket = changed

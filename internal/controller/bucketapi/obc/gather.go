@@ -11,6 +11,7 @@ import (
 
 	objectbucketv1 "github.com/albertofaria/pav/internal/api/objectbucket/v1alpha1"
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/bucketapi"
 	"github.com/albertofaria/pav/internal/controller/rule"
 	"github.com/albertofaria/pav/internal/reconcile"
 )
@@ -102,7 +103,7 @@ func addDefinition(ctx context.Context, reader client.Reader, o *observation) er
 	case o.bucket != nil:
 		provisioner = o.bucket.Spec.Provisioner
 	case o.wanted():
-		class, err := optional(ctx, reader, o.claim.Spec.StorageClassName, &storagev1.StorageClass{})
+		class, err := bucketapi.Named(ctx, reader, o.claim.Spec.StorageClassName, &storagev1.StorageClass{})
 		if err != nil || class == nil {
 			return err
 		}
@@ -112,17 +113,8 @@ func addDefinition(ctx context.Context, reader client.Reader, o *observation) er
 		provisioner = o.claim.Labels[objectbucketv1.ProvisionerLabel]
 	}
 	var err error
-	o.provisioner, err = optional(ctx, reader, provisioner, &pavv1.PavProvisioner{})
+	o.provisioner, err = bucketapi.Named(ctx, reader, provisioner, &pavv1.PavProvisioner{})
 	return err
-}
-
-// optional returns the cluster-scoped object of the name, or nil if there is none.
-func optional[T client.Object](ctx context.Context, reader client.Reader, name string, object T) (T, error) {
-	var none T
-	if name == "" || strings.Contains(name, "/") {
-		return none, nil // the provisioner of a class may have other names than objects
-	}
-	return reconcile.Optional(ctx, reader, types.NamespacedName{Name: name}, object)
 }
 
 // confirmed decides again with the objects that the API server has, before a step is taken. If that gives another step, the cache is
@@ -136,14 +128,14 @@ func (r *Reconciler) confirmed(ctx context.Context, o observation, next rule.Ste
 	if claim != nil && claim.UID == o.uid {
 		live.claim = claim
 	}
-	bucket, err := optional(ctx, r.Live, o.bucketRecord(), &pavv1.PavBucket{})
+	bucket, err := bucketapi.Named(ctx, r.Live, o.bucketRecord(), &pavv1.PavBucket{})
 	if err != nil {
 		return live, err
 	}
 	if bucket != nil && live.isBucketOf(bucket) {
 		live.bucket = bucket
 	}
-	access, err := optional(ctx, r.Live, o.accessRecord(), &pavv1.PavBucketAccess{})
+	access, err := bucketapi.Named(ctx, r.Live, o.accessRecord(), &pavv1.PavBucketAccess{})
 	if err != nil {
 		return live, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	objectbucketv1 "github.com/albertofaria/pav/internal/api/objectbucket/v1alpha1"
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/bucketapi"
 	"github.com/albertofaria/pav/internal/protocol"
 )
 
@@ -99,35 +100,14 @@ func (o observation) isHeld() bool {
 	return o.claim != nil && controllerutil.ContainsFinalizer(o.claim, objectbucketv1.Finalizer)
 }
 
-// rotation returns the request for a new account that the record does not have yet, and when it counts. It is "" if there is none.
-func (o observation) rotation() (requested string, at time.Time) {
-	requested = o.claim.Annotations[pavv1.RotateAnnotation]
-	at, err := time.Parse(time.RFC3339Nano, requested)
-	if err != nil {
-		return "", time.Time{}
-	}
-	// The administrator may have requested one in the record.
-	if has, err := time.Parse(time.RFC3339Nano, o.access.Annotations[pavv1.RotateAnnotation]); err == nil && !at.After(has) {
-		return "", time.Time{}
-	}
-	return requested, at
-}
+// rotation returns the request for a new account that the record does not have yet.
+func (o observation) rotation() bucketapi.Rotation { return bucketapi.RotationOf(o.claim, o.access) }
 
-// isRotationDue reports whether the request for a new account is to be passed on. One of the future is not: it would take the place of
-// requests that are made until then.
-func (o observation) isRotationDue() bool {
-	requested, at := o.rotation()
-	return requested != "" && !at.After(o.now)
-}
+// isRotationDue reports whether the request for a new account is to be passed on.
+func (o observation) isRotationDue() bool { return o.rotation().IsDue(o.now) }
 
-// nextRotation returns when to look again at a request for a new account, which may be of the far future; 0 for never.
-func (o observation) nextRotation() time.Duration {
-	requested, at := o.rotation()
-	if requested == "" {
-		return 0
-	}
-	return min(max(at.Sub(o.now), time.Second), 24*time.Hour)
-}
+// nextRotation returns when to look again at a request for a new account; 0 for never.
+func (o observation) nextRotation() time.Duration { return o.rotation().Next(o.now) }
 
 // isBucketOf reports whether a PavBucket is the record of a claim, and isAccessOf the same of a PavBucketAccess.
 func (o observation) isBucketOf(b *pavv1.PavBucket) bool {

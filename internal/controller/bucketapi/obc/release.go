@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	objectbucketv1 "github.com/albertofaria/pav/internal/api/objectbucket/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/bucketapi"
 	"github.com/albertofaria/pav/internal/controller/rule"
 )
 
@@ -21,7 +22,7 @@ func (r *Reconciler) releaseAccess(ctx context.Context, o observation, d rule.De
 	}
 	released := o.access.DeepCopy()
 	released.Spec.Released = true
-	if err := r.patch(ctx, o.access, released); err != nil {
+	if err := bucketapi.Patch(ctx, r.Client, o.access, released); err != nil {
 		return err
 	}
 	ctrl.LoggerFrom(ctx).Info("released the access of a claim")
@@ -44,7 +45,7 @@ func (r *Reconciler) releaseBucket(ctx context.Context, o observation, d rule.De
 	}
 	released := o.bucket.DeepCopy()
 	released.Spec.Released = true
-	if err := r.patch(ctx, o.bucket, released); err != nil {
+	if err := bucketapi.Patch(ctx, r.Client, o.bucket, released); err != nil {
 		return err
 	}
 	ctrl.LoggerFrom(ctx).Info("released the bucket of a claim")
@@ -63,7 +64,7 @@ func (r *Reconciler) deleteObjectBucket(ctx context.Context, o observation, d ru
 	}
 	released := o.objectBucket.DeepCopy()
 	if controllerutil.RemoveFinalizer(released, objectbucketv1.Finalizer) {
-		if err := r.patch(ctx, o.objectBucket, released); err != nil {
+		if err := bucketapi.Patch(ctx, r.Client, o.objectBucket, released); err != nil {
 			return err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	objectbucketv1 "github.com/albertofaria/pav/internal/api/objectbucket/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/bucketapi"
 	"github.com/albertofaria/pav/internal/controller/rule"
 	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/reconcile"
@@ -50,7 +51,7 @@ func (r *Reconciler) setPhase(ctx context.Context, claim *objectbucketv1.ObjectB
 	}
 	changed := claim.DeepCopy()
 	changed.Status.Phase = phase
-	if err := r.patchStatus(ctx, claim, changed); err != nil {
+	if err := bucketapi.PatchStatus(ctx, r.Client, claim, changed); err != nil {
 		return err
 	}
 	*claim = *changed
@@ -64,7 +65,7 @@ func (r *Reconciler) patchClaim(ctx context.Context, claim *objectbucketv1.Objec
 	if equality.Semantic.DeepEqual(claim, changed) {
 		return nil
 	}
-	if err := r.patch(ctx, claim, changed); err != nil {
+	if err := bucketapi.Patch(ctx, r.Client, claim, changed); err != nil {
 		return err
 	}
 	*claim = *changed

@@ -4,12 +4,11 @@ import (
 	"context"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/bucketapi"
 	"github.com/albertofaria/pav/internal/controller/rule"
 	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/protocol"
@@ -37,7 +36,7 @@ func (r *Reconciler) update(ctx context.Context, o observation, d rule.Decision)
 	// The record is as the API server has it, so that the difference replaces all of the former copy.
 	changed := o.bucket.DeepCopy()
 	changed.Spec.AdditionalConfig, changed.Spec.Claim = o.claim.Spec.AdditionalConfig, claim
-	if err := r.patch(ctx, o.bucket, changed); err != nil {
+	if err := bucketapi.Patch(ctx, r.Client, o.bucket, changed); err != nil {
 		return err
 	}
 	ctrl.LoggerFrom(ctx).Info("the claim asks for another configuration of its bucket")
@@ -46,31 +45,7 @@ func (r *Reconciler) update(ctx context.Context, o observation, d rule.Decision)
 
 // rotate passes a request for a new account on to the PavBucketAccess.
 func (r *Reconciler) rotate(ctx context.Context, o observation, _ rule.Decision) error {
-	requested, _ := o.rotation()
 	changed := o.access.DeepCopy()
-	metav1.SetMetaDataAnnotation(&changed.ObjectMeta, pavv1.RotateAnnotation, requested)
-	return r.patch(ctx, o.access, changed)
-}
-
-// patch writes what changed of an object besides its status, unless someone else wrote it meanwhile.
-func (r *Reconciler) patch(ctx context.Context, before, after client.Object) error {
-	err := r.Client.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	return aboutPatch(before, err)
-}
-
-// patchStatus writes what changed of the status of an object, unless someone else wrote it meanwhile.
-func (r *Reconciler) patchStatus(ctx context.Context, before, after client.Object) error {
-	err := r.Client.Status().Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	return aboutPatch(before, err)
-}
-
-func aboutPatch(object client.Object, err error) error {
-	switch {
-	case apierrors.IsNotFound(err):
-		return reconcile.ErrStale
-	case err != nil:
-		return fmt.Errorf("updating %T %q: %w", object, object.GetName(), err)
-	default:
-		return nil
-	}
+	metav1.SetMetaDataAnnotation(&changed.ObjectMeta, pavv1.RotateAnnotation, o.rotation().Requested)
+	return bucketapi.Patch(ctx, r.Client, o.access, changed)
 }
