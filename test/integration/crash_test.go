@@ -3,6 +3,7 @@ package integration
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -32,6 +33,9 @@ func liveAndDie(t *testing.T, c *cluster, policy corev1.PersistentVolumeReclaimP
 		current := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
 		exists(t, c, current, "exists", func(*corev1.PersistentVolumeClaim) bool { return true })
 		return copiedVersion(t, v) == current.ResourceVersion
+	})
+	exists(t, c, pv, "is held as its policy says", func(pv *corev1.PersistentVolume) bool {
+		return slices.Contains(pv.Finalizers, pavv1.PVFinalizer) == (policy == corev1.PersistentVolumeReclaimDelete)
 	})
 	seen := life{Bound: essence(pv, volume)}
 	mustDelete(t, c, claim)

@@ -156,9 +156,11 @@ func goOn(w *world.World, faults *Faults, call *world.Call, dies func()) {
 		}
 		w.Answer(call, errCut)
 	default:
-		if err := w.Go(call); err != nil {
+		err := w.Apply(call)
+		if err != nil {
 			w.Notef("%s", reasonOf(err))
 		}
+		w.Answer(call, err) // last, as the agent writes to the history, too, as soon as it has its answer
 	}
 }
 

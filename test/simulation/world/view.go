@@ -28,7 +28,8 @@ type View struct {
 	options cache.Options
 	indexes map[string]client.IndexerFunc // by kind and field
 
-	mu        sync.Mutex // the controllers of an agent start concurrently
+	// mu is for the goroutines of the agent. While the world takes a step, they may run, too.
+	mu        sync.Mutex
 	informers []*informer
 }
 
@@ -156,20 +157,30 @@ func (v *View) Hold(number int, wait time.Duration) string {
 func (i *informer) deliver() {
 	e := i.table.events[i.at]
 	i.at++
-	before, seen := i.objects[e.Key]
 	after := i.see(e.After)
+	before, seen := i.replace(e.Key, after)
 	switch {
 	case after == nil && !seen:
 	case after == nil:
-		delete(i.objects, e.Key)
 		i.tell(func(h toolscache.ResourceEventHandler) { h.OnDelete(before) })
 	case !seen:
-		i.objects[e.Key] = after
 		i.tell(func(h toolscache.ResourceEventHandler) { h.OnAdd(after, false) })
 	default:
-		i.objects[e.Key] = after
 		i.tell(func(h toolscache.ResourceEventHandler) { h.OnUpdate(before, after) })
 	}
+}
+
+// replace puts an object into the cache in place of the former one, which it returns; nil removes that.
+func (i *informer) replace(key Key, after client.Object) (before client.Object, seen bool) {
+	i.view.mu.Lock()
+	defer i.view.mu.Unlock()
+	before, seen = i.objects[key]
+	if after == nil {
+		delete(i.objects, key)
+	} else {
+		i.objects[key] = after
+	}
+	return before, seen
 }
 
 func (i *informer) tell(tell func(toolscache.ResourceEventHandler)) {
@@ -198,21 +209,18 @@ func (v *View) Relist(number int) string {
 	}
 	slices.SortFunc(keys, Key.compare)
 	for _, key := range keys {
-		before, seen := i.objects[key]
 		after := i.see(i.table.objects[key].object)
+		before, seen := i.replace(key, after)
 		switch {
 		case after == nil && seen:
-			delete(i.objects, key)
 			i.tell(func(h toolscache.ResourceEventHandler) {
 				h.OnDelete(toolscache.DeletedFinalStateUnknown{Key: key.Namespace + "/" + key.Name, Obj: before})
 			})
 		case after == nil:
 		case !seen:
-			i.objects[key] = after
 			i.tell(func(h toolscache.ResourceEventHandler) { h.OnAdd(after, false) })
 		default:
 			// If an object was removed and created again in the meantime, a relist reports an update.
-			i.objects[key] = after
 			i.tell(func(h toolscache.ResourceEventHandler) { h.OnUpdate(before, after) })
 		}
 	}
@@ -223,7 +231,9 @@ func (v *View) Relist(number int) string {
 func (v *View) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	i := v.of(into)
 	at := Key{Kind: i.table.kind.Kind, Namespace: key.Namespace, Name: key.Name}
+	v.mu.Lock()
 	found, ok := i.objects[at]
+	v.mu.Unlock()
 	if !ok {
 		return i.table.notFound(at)
 	}
@@ -233,10 +243,16 @@ func (v *View) Get(_ context.Context, key client.ObjectKey, into client.Object, 
 // List implements client.Reader.
 func (v *View) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
 	i := v.of(list)
-	o := (&client.ListOptions{}).ApplyOptions(options)
+	return setItems(list, i.selected((&client.ListOptions{}).ApplyOptions(options)))
+}
+
+// selected returns the cached objects that the options select, sorted by their keys.
+func (i *informer) selected(options *client.ListOptions) []runtime.Object {
+	i.view.mu.Lock()
+	defer i.view.mu.Unlock()
 	keys := make([]Key, 0, len(i.objects))
 	for key, object := range i.objects {
-		if selects(o, object, v.indexed) {
+		if selects(options, object, i.view.indexed) {
 			keys = append(keys, key)
 		}
 	}
@@ -245,7 +261,7 @@ func (v *View) List(_ context.Context, list client.ObjectList, options ...client
 	for n, key := range keys {
 		found[n] = i.objects[key]
 	}
-	return setItems(list, found)
+	return found
 }
 
 func (v *View) indexed(object client.Object, field string) []string {
