@@ -16,8 +16,8 @@ var cosiProtocols = map[pavv1.BucketProtocol]string{pavv1.ProtocolS3: "S3", pavv
 // COSIProtocol returns what COSI v1alpha1 calls a protocol.
 func COSIProtocol(p pavv1.BucketProtocol) string { return cosiProtocols[p] }
 
-// ProtocolOfCOSI returns the protocol that COSI v1alpha1 calls by a name; "" if it knows none.
-func ProtocolOfCOSI(name string) pavv1.BucketProtocol {
+// FromCOSI returns the protocol that COSI v1alpha1 calls by a name; "" if it knows none.
+func FromCOSI(name string) pavv1.BucketProtocol {
 	for p, called := range cosiProtocols {
 		if called == name {
 			return p

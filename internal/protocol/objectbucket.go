@@ -16,9 +16,10 @@ const (
 	ConfigMapLeft         = "ConfigMapLeft"
 )
 
-// BucketRecord returns the name of the PavBucket of a claim, and AccessRecord that of the PavBucketAccess of an object that asks for
-// access.
-func BucketRecord(claim types.UID) string     { return "b-" + string(claim) }
+// BucketRecord returns the name of the PavBucket of a claim.
+func BucketRecord(claim types.UID) string { return "b-" + string(claim) }
+
+// AccessRecord returns the name of the PavBucketAccess of an object that asks for access.
 func AccessRecord(requester types.UID) string { return "a-" + string(requester) }
 
 // ObjectBucketProvisioner returns the value of the label bucket-provisioner for a provisioner.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -188,7 +189,7 @@ func eachInEtcd(ctx context.Context, look func(key string, value []byte)) error 
 		if !answer.More || len(answer.Kvs) == 0 {
 			return nil
 		}
-		from = append(answer.Kvs[len(answer.Kvs)-1].Key, 0)
+		from = slices.Concat(answer.Kvs[len(answer.Kvs)-1].Key, []byte{0})
 	}
 }
 

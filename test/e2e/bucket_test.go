@@ -48,7 +48,7 @@ func TestBucket_IsCreatedAndDeletedWithItsClaim(t *testing.T) {
 // wantCredentials fails the test unless the Secret of a claim has the keys of an account, by all names.
 func wantCredentials(t *testing.T, claim *obcv1.ObjectBucketClaim, account string) {
 	t.Helper()
-	data, key := read(t, secretOf(claim)).Data, ""
+	data := read(t, secretOf(claim)).Data
 	var names []string
 	for name := range data {
 		names = append(names, name)
@@ -62,7 +62,7 @@ func wantCredentials(t *testing.T, claim *obcv1.ObjectBucketClaim, account strin
 			t.Errorf("%s is %q, want %q", name, got, account)
 		}
 	}
-	key = string(data[obcv1.AWSSecretAccessKey])
+	key := string(data[obcv1.AWSSecretAccessKey])
 	if len(key) != 40 || string(data[obcv1.SecretAccessKey]) != key { // no line feed at the end
 		t.Errorf("the secret keys have %d and %d bytes, want the same 40", len(key), len(data[obcv1.SecretAccessKey]))
 	}

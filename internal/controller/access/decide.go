@@ -114,7 +114,7 @@ func (o observation) hasFailedAccount() bool {
 	return account != nil && account.GrantedAt == nil
 }
 
-// revoking returns the account that the current revocation pod is about, or the next that is due; nil if somebody has removed it from the
+// revoking returns the account that the current revocation pod is about, or the next that is due; nil if someone has removed it from the
 // record. A new leader's clock may be behind that of the former.
 func (o observation) revoking() *pavv1.GrantedAccount {
 	account, _ := due(o.record, o.now)

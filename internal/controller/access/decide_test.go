@@ -120,7 +120,9 @@ func deletedByHand(s *state) { s.record.DeletionTimestamp = new(metav1.NewTime(n
 
 func unknownProvisioner(s *state) { s.provisioner = nil }
 
-func failed(attempts int32, since time.Duration) edit {
+// failed records that the third attempt has failed.
+func failed(since time.Duration) edit {
+	const attempts = 3
 	return func(s *state) {
 		s.record.Status.Phase, s.record.Status.RecordUID, s.record.Status.Attempt, s.record.Status.ProvisionerGeneration = pavv1.AccessPending, recordUID, attempts, 1
 		failure := &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowGrant, Reason: pavv1.FailurePodFailed}
@@ -152,12 +154,12 @@ func TestDecide(t *testing.T) {
 		"its bucket does not exist":                  {state: requested(func(s *state) { s.buckets = nil }), want: rule.Wait, reason: "BucketNotReady"},
 		"its bucket is not ready":                    {state: requested(func(s *state) { s.buckets[0].Status.Phase = pavv1.BucketPending }), want: rule.Wait, reason: "BucketNotReady"},
 		"its bucket is not wanted any more":          {state: requested(func(s *state) { s.buckets[0].Spec.Released = true }), want: rule.Wait, reason: "BucketNotReady"},
-		"its last attempt failed just now":           {state: requested(failed(3, 0)), want: rule.Done},
-		"its last attempt failed long ago":           {state: requested(failed(3, time.Hour)), want: stepGrant},
-		"its definition was changed since":           {state: requested(failed(3, 0), func(s *state) { s.provisioner.Generation = 2 }), want: stepGrant},
-		"a retry is requested":                       {state: requested(failed(3, time.Second), func(s *state) { s.retry = noon }), want: stepGrant},
-		"an attempt left an account":                 {state: requested(failed(3, time.Hour), former(account(1, neverGranted))), want: stepRevoke},
-		"an attempt left its key":                    {state: requested(failed(3, time.Hour), func(s *state) { s.record.Status.Key = "seal-1" }), want: stepDeleteKey},
+		"its last attempt failed just now":           {state: requested(failed(0)), want: rule.Done},
+		"its last attempt failed long ago":           {state: requested(failed(time.Hour)), want: stepGrant},
+		"its definition was changed since":           {state: requested(failed(0), func(s *state) { s.provisioner.Generation = 2 }), want: stepGrant},
+		"a retry is requested":                       {state: requested(failed(time.Second), func(s *state) { s.retry = noon }), want: stepGrant},
+		"an attempt left an account":                 {state: requested(failed(time.Hour), former(account(1, neverGranted))), want: stepRevoke},
+		"an attempt left its key":                    {state: requested(failed(time.Hour), func(s *state) { s.record.Status.Key = "seal-1" }), want: stepDeleteKey},
 		"it was restored":                            {state: granted(func(s *state) { s.record.Status.RecordUID = "former" }), want: rule.Wait, reason: "Restored"},
 		"it was restored, and is not wanted":         {state: granted(released, func(s *state) { s.record.Status.RecordUID = "former" }), want: rule.Wait, reason: "Restored"},
 		"it was restored, and its record is deleted": {state: granted(deletedByHand, func(s *state) { s.record.Status.RecordUID = "former" }), want: stepForget},
@@ -187,7 +189,7 @@ func TestDecide(t *testing.T) {
 		"another account is due":                                        {state: granted(rotates(30 * time.Minute)), want: stepGrant},
 		"another account is due soon":                                   {state: granted(rotates(61 * time.Minute)), want: rule.Done},
 		"another account is due, and the bucket is gone":                {state: granted(rotates(time.Minute*30), func(s *state) { s.buckets = nil }), want: rule.Wait, reason: "BucketNotReady"},
-		"the last rotation failed just now":                             {state: granted(rotates(30*time.Minute), failed(3, 0)), want: rule.Done},
+		"the last rotation failed just now":                             {state: granted(rotates(30*time.Minute), failed(0)), want: rule.Done},
 		"a former account works for a while":                            {state: granted(former(account(7, until(time.Minute)))), want: rule.Done},
 		"the time of a former account is over":                          {state: granted(former(account(7, until(0)))), want: stepRevoke},
 		"the key of the last attempt is left":                           {state: granted(func(s *state) { s.record.Status.Key = "seal-1" }), want: stepDeleteKey},

@@ -71,7 +71,7 @@ func (r *Reconciler) tryWritingSecret(ctx context.Context, record *pavv1.PavBuck
 }
 
 // put creates a Secret, or replaces it if it is this access's: if it has the label of the access, which a policy demands. The recorded UID
-// is no precondition: an agent may have been killed after it had created the Secret anew, and before it recorded that.
+// is no precondition: an agent may have been killed after it had created the Secret once more, and before it recorded that.
 func (r *Reconciler) put(ctx context.Context, secret *corev1.Secret, options ...dryRun) error {
 	replacement := secret.DeepCopy()
 	err := r.Secrets.Create(ctx, secret, createOptions(options)...)
@@ -114,7 +114,7 @@ func aboutSecret(secret *corev1.Secret, doing string, err error) error {
 		return nil
 	}
 	code := 0
-	if status, ok := err.(apierrors.APIStatus); ok { //nolint:errorlint // The client returns it as it is, and what wraps it could have its text.
+	if status, ok := err.(apierrors.APIStatus); ok {
 		code = int(status.Status().Code)
 	}
 	exists := doing != "creating"

@@ -105,7 +105,9 @@ func chosen(s *state) { s.record.Spec.NameRequested = true }
 
 func deletedByHand(s *state) { s.record.DeletionTimestamp = new(metav1.NewTime(noon)) }
 
-func failed(attempts int32, since time.Duration) edit {
+// failed records that the third attempt has failed.
+func failed(since time.Duration) edit {
+	const attempts = 3
 	return func(s *state) {
 		s.record.Status.Phase, s.record.Status.RecordUID, s.record.Status.Attempt, s.record.Status.ProvisionerGeneration = pavv1.BucketPending, recordUID, attempts, 1
 		failure := &pavv1.WorkflowFailure{Workflow: pavv1.WorkflowBucketCreation, Reason: pavv1.FailurePodFailed}
@@ -127,10 +129,10 @@ func TestDecide(t *testing.T) {
 		"its provisioner has no buckets":            {state: requested(func(s *state) { s.provisioner.Spec.BucketCreation = nil }), want: rule.Wait, reason: "NoBuckets"},
 		"another claim has its name":                {state: requested(chosen, func(s *state) { s.holder = "b-2" }), want: rule.Wait, reason: "BucketNameTaken"},
 		"it exists already, and others use it, too": {state: requested(func(s *state) { s.record.Spec.ExistingBucketID, s.holder = "b", "b-2" }), want: stepBegin},
-		"its last attempt failed just now":          {state: requested(failed(3, 0)), want: rule.Done},
-		"its last attempt failed long ago":          {state: requested(failed(3, time.Hour)), want: stepBegin},
-		"its definition was changed since":          {state: requested(failed(3, 0), func(s *state) { s.provisioner.Generation = 2 }), want: stepBegin},
-		"a retry is requested":                      {state: requested(failed(3, time.Second), func(s *state) { s.retry = noon }), want: stepBegin},
+		"its last attempt failed just now":          {state: requested(failed(0)), want: rule.Done},
+		"its last attempt failed long ago":          {state: requested(failed(time.Hour)), want: stepBegin},
+		"its definition was changed since":          {state: requested(failed(0), func(s *state) { s.provisioner.Generation = 2 }), want: stepBegin},
+		"a retry is requested":                      {state: requested(failed(time.Second), func(s *state) { s.retry = noon }), want: stepBegin},
 
 		"the validation pod waits for a slot":             {state: requested(step(pavv1.BucketValidating), intended), want: rule.RunPod},
 		"the validation pod runs":                         {state: requested(step(pavv1.BucketValidating), thePod(runs)), want: rule.Done},
@@ -156,7 +158,7 @@ func TestDecide(t *testing.T) {
 		"it is ready": {state: ready(), want: rule.Done},
 		"its claim asks for more, which has no effect":  {state: ready(asksForMore), want: rule.Done},
 		"its claim asks for more":                       {state: ready(asksForMore, updatable), want: stepUpdate},
-		"its update failed just now":                    {state: ready(asksForMore, updatable, failed(3, 0), func(s *state) { s.record.Status.Phase = pavv1.BucketReady }), want: rule.Done},
+		"its update failed just now":                    {state: ready(asksForMore, updatable, failed(0), func(s *state) { s.record.Status.Phase = pavv1.BucketReady }), want: rule.Done},
 		"the update pod succeeded":                      {state: ready(asksForMore, updatable, step(pavv1.BucketUpdating), thePod(ended(0))), want: stepRecordUpdated},
 		"the update pod failed":                         {state: ready(asksForMore, updatable, step(pavv1.BucketUpdating), thePod(ended(1))), want: stepRecordFailure},
 		"the claim wants what it had before after all":  {state: ready(updatable, step(pavv1.BucketUpdating), intended), want: stepDropPod},

@@ -56,7 +56,7 @@ func (t *Turns) IsAwaited(owner string) bool {
 	return false
 }
 
-// Restore gives an owner its turn, whoever else has it: its pod runs.
+// Restore gives an owner its turn, also if another has it: its pod runs.
 func (t *Turns) Restore(owner string, keys []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

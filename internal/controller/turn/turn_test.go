@@ -57,7 +57,7 @@ func TestLeave_OfOneThatWaits(t *testing.T) {
 	w.want(t, "three", []string{"b"}, true)
 }
 
-// The pods of an earlier agent run, whoever has the turn by its rules.
+// The pods of an earlier agent run, anyone who has the turn by its rules.
 func TestRestore(t *testing.T) {
 	w := newWorld()
 	w.Restore("one", []string{"a"})

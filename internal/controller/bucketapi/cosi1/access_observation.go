@@ -100,7 +100,7 @@ func (o accessObservation) recordName() string {
 // protocol returns the protocol that clients are to use; "" if it is not known. If the access names none, it is the first of the bucket.
 func (o accessObservation) protocol() pavv1.BucketProtocol {
 	if asked := o.access.Spec.Protocol; asked != "" {
-		return protocol.ProtocolOfCOSI(string(asked))
+		return protocol.FromCOSI(string(asked))
 	}
 	for _, p := range o.bucket.Status.Protocols {
 		return p

@@ -147,9 +147,9 @@ func (c *cluster) must(err error) {
 }
 
 // serve does what the reconciler of PavBuckets does for a claim that it can serve.
-func (c *cluster) serve(uid types.UID, id string) {
+func (c *cluster) serve(id string) {
 	c.Helper()
-	b := c.bucketRecord(uid)
+	b := c.bucketRecord(claimUID)
 	b.Status.Phase, b.Status.BucketID, b.Status.Created, b.Status.Protocols = pavv1.BucketReady, id, true, b.Spec.Protocols
 	c.must(c.Status().Update(c.Context(), b))
 }

@@ -44,7 +44,7 @@ func TestLife(t *testing.T) {
 
 	// From here on, the class does not matter.
 	c.must(c.Delete(t.Context(), theClass()))
-	c.serve(claimUID, "id")
+	c.serve("id")
 	c.pass()
 	if got := c.claim().Status; !got.BucketReady || !c.told(protocol.BucketClaimBound) {
 		t.Errorf("the status of the claim is %+v", got)
@@ -97,14 +97,14 @@ func wantRecord(c *cluster) {
 }
 
 // withAccessTo returns a cluster with a claim and an access, both of which are served.
-func withAccessTo(t *testing.T, objects ...client.Object) *cluster {
+func withAccessTo(t *testing.T) *cluster {
 	t.Helper()
-	c := newCluster(t, append(objects, claimed().claim, asked().access, theClass(), theAccessClass(), theProvisioner())...)
+	c := newCluster(t, claimed().claim, asked().access, theClass(), theAccessClass(), theProvisioner())
 	c.pass()
 	if c.accessRecord() != nil || !c.told(protocol.BucketAccessWaiting) {
 		t.Error("the access waits for the bucket")
 	}
-	c.serve(claimUID, "id")
+	c.serve("id")
 	c.pass()
 	if c.accessRecord() == nil {
 		t.Fatal("the access is not recorded")
@@ -235,7 +235,7 @@ func TestLife_ABucketIsRetained(t *testing.T) {
 	class.DeletionPolicy = "retain"
 	c := newCluster(t, claimed().claim, class, theProvisioner())
 	c.pass()
-	c.serve(claimUID, "id")
+	c.serve("id")
 	c.pass()
 	if got := c.bucket(bucketName).Spec.DeletionPolicy; got != cosiv1.DeletionPolicyRetain {
 		t.Errorf("the Bucket has the policy %q", got)
@@ -265,7 +265,7 @@ func TestLife_OfAnExistingBucket(t *testing.T) {
 	if ref := c.bucket("archive").Spec.BucketClaim; ref.UID != claimUID {
 		t.Errorf("the Bucket is bound to %+v", ref)
 	}
-	c.serve(claimUID, "old")
+	c.serve("old")
 	c.pass()
 	if got := c.claim().Status; got != (cosiv1.BucketClaimStatus{BucketReady: true, BucketName: "archive"}) {
 		t.Errorf("the status of the claim is %+v", got)
@@ -295,7 +295,7 @@ func TestLife_OfAnExistingBucket(t *testing.T) {
 func TestLife_AnExistingBucketIsGivenToAnotherClaim(t *testing.T) {
 	c := newCluster(t, existing().claim, existing().bucket, theProvisioner())
 	c.pass()
-	c.serve(claimUID, "old")
+	c.serve("old")
 	c.pass()
 	second := existing().claim
 	second.Namespace, second.UID = "b", otherUID

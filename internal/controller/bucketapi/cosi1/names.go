@@ -21,7 +21,7 @@ const (
 // protocolsOf returns the protocols of a list, each once, and the first name of the list that is not known, or "".
 func protocolsOf(names []cosiv1.Protocol) (known []pavv1.BucketProtocol, unknown string) {
 	for _, name := range names {
-		p := protocol.ProtocolOfCOSI(string(name))
+		p := protocol.FromCOSI(string(name))
 		if p == "" {
 			return nil, string(name)
 		}
