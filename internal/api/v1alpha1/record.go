@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -84,4 +85,17 @@ func (a *PavBucketAccess) Work() Work {
 // recorded returns the failures that are not nil.
 func recorded(failures ...*WorkflowFailure) []*WorkflowFailure {
 	return slices.DeleteFunc(failures, func(f *WorkflowFailure) bool { return f == nil })
+}
+
+// Began returns when the attempt began that made the account; the zero time if it is not known. Requests for another account that are
+// later ask for the next one.
+func (a *GrantedAccount) Began() time.Time {
+	switch {
+	case a.RequestedAt != nil:
+		return a.RequestedAt.Time
+	case a.GrantedAt != nil:
+		return a.GrantedAt.Time
+	default:
+		return time.Time{}
+	}
 }

@@ -166,21 +166,13 @@ func rotation(record *pavv1.PavBucketAccess, grant *pavv1.BucketAccessGrant, eve
 			at = before
 		}
 	}
-	if requested, err := time.Parse(time.RFC3339Nano, record.Annotations[pavv1.RotateAnnotation]); err == nil && requested.After(begun(current)) && (at.IsZero() || requested.Before(at)) {
+	if requested, err := time.Parse(time.RFC3339Nano, record.Annotations[pavv1.RotateAnnotation]); err == nil && requested.After(current.Began()) && (at.IsZero() || requested.Before(at)) {
 		at = requested
 	}
 	if earliest := granted.Add(rotationPause); !at.IsZero() && at.Before(earliest) {
 		return earliest
 	}
 	return at
-}
-
-// begun returns when the attempt began that made an account which clients have.
-func begun(account *pavv1.GrantedAccount) time.Time {
-	if account.RequestedAt == nil {
-		return account.GrantedAt.Time
-	}
-	return account.RequestedAt.Time
 }
 
 // overlapOf returns how long a former account works after a rotation.

@@ -15,15 +15,17 @@ type Rotation struct {
 	at        time.Time
 }
 
-// RotationOf returns the request for a new account in the annotation of the object that asks for access, unless the record has it, or a
-// later one: the administrator may have requested that in the record.
-func RotationOf(requester, record metav1.Object) Rotation {
+// RotationOf returns the request for a new account in the annotation of the object that asks for access, unless the record has it, or the
+// present account began after it. One request is passed on at a time, so that a tenant cannot make PaV write at any rate: as long as the
+// record has one that is not served, the next one waits. The record may also have a later one, of the administrator.
+func RotationOf(requester metav1.Object, record *pavv1.PavBucketAccess) Rotation {
 	requested := requester.GetAnnotations()[pavv1.RotateAnnotation]
 	at, err := time.Parse(time.RFC3339Nano, requested)
-	if err != nil {
+	current := record.Status.Current
+	if err != nil || current == nil || !at.After(current.Began()) {
 		return Rotation{}
 	}
-	if has, err := time.Parse(time.RFC3339Nano, record.GetAnnotations()[pavv1.RotateAnnotation]); err == nil && !at.After(has) {
+	if has, err := time.Parse(time.RFC3339Nano, record.Annotations[pavv1.RotateAnnotation]); err == nil && has.After(current.Began()) {
 		return Rotation{}
 	}
 	return Rotation{Requested: requested, at: at}

@@ -231,9 +231,16 @@ func TestDecide_AClaimThatIsWanted(t *testing.T) {
 		"another account is requested for never":        {o: bound(rotate(noon.AddDate(900, 0, 0))), want: rule.Done, after: 24 * time.Hour},
 		"another account was requested":                 {o: bound(rotate(noon.Add(-time.Minute)), hasRotation(noon.Add(-time.Minute))), want: rule.Done},
 		"the administrator has requested one since":     {o: bound(rotate(noon.Add(-time.Minute)), hasRotation(noon)), want: rule.Done},
-		"it was requested again":                        {o: bound(rotate(noon), hasRotation(noon.Add(-time.Minute))), want: stepRotate},
+		"it was requested again":                        {o: bound(rotate(noon), hasRotation(noon.Add(-time.Minute))), want: rule.Done},
+		"it was requested again after it was served":    {o: bound(rotate(noon), hasRotation(noon.Add(-time.Hour)), began(noon.Add(-time.Minute))), want: stepRotate},
+		"the account is a later one":                    {o: bound(rotate(noon.Add(-time.Hour)), began(noon.Add(-time.Minute))), want: rule.Done},
 		"the request is no time":                        {o: bound(func(o *observation) { o.claim.Annotations = map[string]string{pavv1.RotateAnnotation: "now"} }), want: rule.Done},
 	})
+}
+
+// began says when the attempt began that made the account.
+func began(at time.Time) edit {
+	return func(o *observation) { o.access.Status.Current.RequestedAt = new(metav1.NewTime(at)) }
 }
 
 func hasRotation(at time.Time) edit {
