@@ -127,6 +127,9 @@ func (r *Reconciler) forget(ctx context.Context, o observation, d rule.Decision)
 		return fmt.Errorf("deleting PavBucketAccess %q: %w", o.record.Name, err)
 	}
 	r.expectations.Replace(o.record.Name, released.ResourceVersion, "")
+	if err := r.runs.CheckSeen(ctx, o.record, o.Pods, pavv1.WorkflowGrant); err != nil {
+		return err
+	}
 	ctrl.LoggerFrom(ctx).Info("forgot an access to buckets")
 	return nil
 }
