@@ -151,7 +151,11 @@ func (r *Reconciler) recordCreated(ctx context.Context, o observation, d rule.De
 	pod := o.pod()
 	outcome, err := r.outcome(ctx, o)
 	if podplan.IsRefusal(err) {
-		return r.failCreation(ctx, o, outputInvalid(o, err), nothing)
+		told, toldErr := r.told(ctx, o)
+		if toldErr != nil {
+			return toldErr
+		}
+		return r.failCreation(ctx, o, outputInvalid(o, err), told)
 	}
 	if err != nil {
 		return err
