@@ -109,7 +109,8 @@ type BucketValidation struct {
 	// +optional
 	MaxSize *Template `json:"maxSize,omitempty"`
 
-	// maxBucketsPerNamespace is the maximum number of buckets of a namespace's claims. Default: none.
+	// maxBucketsPerNamespace is the maximum number of buckets of a namespace's claims. Retained buckets do not count, except for those
+	// of which nobody knows whether they exist (status.mayExist of the PavBucket). Default: none.
 	// +optional
 	MaxBucketsPerNamespace *Template `json:"maxBucketsPerNamespace,omitempty"`
 
