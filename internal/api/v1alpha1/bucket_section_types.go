@@ -189,7 +189,8 @@ type BucketAccessGrant struct {
 	PodTemplate *Template `json:"podTemplate,omitempty"`
 }
 
-// BucketAccessRevoke defines how access to buckets is revoked, and how a grant that failed is reverted.
+// BucketAccessRevoke defines how access to buckets is revoked, and how a grant that failed is reverted. Without it, an account that a grant
+// pod has made goes on working until someone deletes it in the store.
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type BucketAccessRevoke struct {

@@ -47,7 +47,7 @@ func (r *Reconciler) grant(ctx context.Context, o observation, d rule.Decision) 
 		status.Granting, status.Accounts = &account, account.Number+1
 	}
 	if plan.FromSecret != "" {
-		account.AccountID = account.AccountName
+		account.AccountID, account.Shared = account.AccountName, true
 		return r.patchStatus(ctx, o.record, func(status *pavv1.PavBucketAccessStatus) {
 			granting(status)
 			status.Step = pavv1.AccessDelivering
