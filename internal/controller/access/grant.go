@@ -36,6 +36,9 @@ func (r *Reconciler) grant(ctx context.Context, o observation, d rule.Decision) 
 	if err == nil {
 		err = r.checkCeilings(ctx, o, request)
 	}
+	if err == nil && plan.FromSecret == "" {
+		err = r.checkStores(ctx, o, request.BucketDefinition)
+	}
 	if err == nil {
 		err = r.checkNames(ctx, o.record)
 	}

@@ -9,9 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/attempt"
@@ -83,15 +81,9 @@ func (r *Reconciler) requestOf(ctx context.Context, o observation, account pavv1
 
 // definition returns the current definition, and the Namespace of who asks for access; nil if it is gone.
 func (r *Reconciler) definition(ctx context.Context, o observation) (podplan.BucketDefinition, map[string]any, error) {
-	name, object := o.record.Spec.Requester.Namespace, map[string]any(nil)
-	namespace, err := reconcile.Optional(ctx, r.Live, client.ObjectKey{Name: name}, &corev1.Namespace{})
+	object, err := r.namespace(ctx, o.record.Spec.Requester.Namespace)
 	if err != nil {
 		return podplan.BucketDefinition{}, nil, err
-	}
-	if namespace != nil {
-		if object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(namespace); err != nil {
-			return podplan.BucketDefinition{}, nil, fmt.Errorf("decoding namespace %q: %w", name, err)
-		}
 	}
 	return podplan.BucketDefinition{
 		Provisioner: o.provisioner.UID, Generation: o.provisioner.Generation, Spec: &o.provisioner.Spec,
@@ -158,7 +150,6 @@ func (r *Reconciler) preparePod(ctx context.Context, o observation, d rule.Decis
 // render evaluates the template of the recorded pod again. For a grant pod, it makes the key of the attempt.
 func (r *Reconciler) render(ctx context.Context, o observation) (rendered map[string]any, about podplan.AccessAttempt, err error) {
 	status := &o.record.Status
-	about.Account = status.Granting.Number
 	if workflows[status.Step] == pavv1.WorkflowRevocation {
 		account := o.revoking()
 		if account != nil {
@@ -167,6 +158,7 @@ func (r *Reconciler) render(ctx context.Context, o observation) (rendered map[st
 		rendered, err = r.planRevocation(ctx, o, account)
 		return rendered, about, err
 	}
+	about.Account = status.Granting.Number
 	request, err := r.grantRequest(ctx, o, status.Granting)
 	if err != nil {
 		return nil, about, err
