@@ -162,7 +162,7 @@ var acts = map[rule.Step]func(*Reconciler, context.Context, observation, rule.De
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	for _, adopt := range []func(context.Context) error{r.Adopt, r.AdoptOthers} {
 		if err := adopt(ctx); err != nil {
-			return ctrl.Result{}, err
+			return reconcile.Result(err)
 		}
 	}
 	found := &pavv1.PavBucketAccess{}
@@ -227,6 +227,13 @@ func (r *Reconciler) adopted(ctx context.Context) ([]*pavv1.PavBucketAccess, err
 	records := &pavv1.PavBucketAccessList{}
 	if err := r.Client.List(ctx, records); err != nil {
 		return nil, fmt.Errorf("looking up PavBucketAccesses: %w", err)
+	}
+	cached := map[types.UID]bool{}
+	for i := range records.Items {
+		cached[records.Items[i].UID] = true
+	}
+	if err := reconcile.CheckComplete(ctx, r.Live, kind, cached); err != nil {
+		return nil, err
 	}
 	all := make([]*pavv1.PavBucketAccess, len(records.Items))
 	for i := range records.Items {
