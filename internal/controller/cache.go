@@ -133,8 +133,8 @@ func (s *sharing) trimCSINode(node *storagev1.CSINode) {
 }
 
 func trimPod(pod *corev1.Pod) {
-	pod.Labels = only(pod.Labels, pavv1.WorkflowLabel)
-	pod.Annotations = only(pod.Annotations, pavv1.AttemptAnnotation, pavv1.GivenAnnotation, pavv1.ResultAnnotation)
+	pod.Labels = only(pod.Labels, pavv1.WorkflowLabel, pavv1.ProvisionerLabel)
+	pod.Annotations = only(pod.Annotations, pavv1.AttemptAnnotation, pavv1.GivenAnnotation, pavv1.ResultAnnotation, pavv1.AccountAnnotation, pavv1.PlannedBucketAnnotation)
 	pod.Spec = workflow.KeepForJudge(&pod.Spec)
 }
 

@@ -166,7 +166,7 @@ func (r AccessRequest) Planned(ctx context.Context, kind string) (*corev1.Pod, e
 	if err != nil || rendered == nil {
 		return nil, err
 	}
-	return AccessPod(r.Record, kind, rendered, "", Placement{}, r.Defaults, 1)
+	return AccessPod(r.Record, kind, rendered, AccessAttempt{Account: r.Account.Number}, Placement{}, r.Defaults, 1)
 }
 
 // access returns the request as the contexts of templates are made from it, with the buckets in the order of the record.

@@ -172,12 +172,12 @@ func TestPlanned_PodsOfBucketsAndAccesses(t *testing.T) {
 		BucketUpdate: &pavv1.BucketUpdate{PodTemplate: pod("update-bucket")}, BucketDeletion: &pavv1.BucketDeletion{PodTemplate: pod("delete-bucket")},
 		BucketAccessGrant: &pavv1.BucketAccessGrant{PodTemplate: pod("grant")}, BucketAccessRevoke: &pavv1.BucketAccessRevoke{PodTemplate: pod("revoke")},
 	}
-	check := func(t *testing.T, planned *corev1.Pod, err error, kind, owner, annotation, name string) {
+	check := func(t *testing.T, planned *corev1.Pod, err error, kind, owner, name string, want map[string]string) {
 		t.Helper()
 		if err != nil || planned == nil {
 			t.Fatalf("got %v, %v", planned, err)
 		}
-		want := map[string]string{annotation: name, pavv1.AttemptAnnotation: "1"}
+		want[pavv1.AttemptAnnotation] = "1"
 		if diff := cmp.Diff(want, planned.Annotations); diff != "" {
 			t.Errorf("annotations (-want +got):\n%s", diff)
 		}
@@ -190,12 +190,17 @@ func TestPlanned_PodsOfBucketsAndAccesses(t *testing.T) {
 	}
 	for _, kind := range pavv1.WorkflowsOfBuckets() {
 		r := BucketRequest{BucketDefinition: definitionOf(spec), Record: bucketOf()}
+		r.Record.Status.PlannedBucketID = "team/photos"
 		planned, err := r.Planned(t.Context(), kind)
-		check(t, planned, err, kind, "PavBucket", pavv1.BucketAnnotation, "b-1")
+		want := map[string]string{pavv1.BucketAnnotation: "b-1"}
+		if kind == pavv1.WorkflowBucketCreation {
+			want[pavv1.PlannedBucketAnnotation] = "team/photos"
+		}
+		check(t, planned, err, kind, "PavBucket", "b-1", want)
 	}
 	for _, kind := range pavv1.WorkflowsOfAccesses() {
 		planned, err := accessOf(spec).Planned(t.Context(), kind)
-		check(t, planned, err, kind, "PavBucketAccess", pavv1.AccessAnnotation, "a-1")
+		check(t, planned, err, kind, "PavBucketAccess", "a-1", map[string]string{pavv1.AccessAnnotation: "a-1", pavv1.AccountAnnotation: "2"})
 	}
 	nothing := definitionOf(pavv1.PavProvisionerSpec{BucketCreation: &pavv1.BucketCreation{}})
 	for _, kind := range slices.Concat(pavv1.WorkflowsOfBuckets(), []string{pavv1.WorkflowDeletion}) {
@@ -203,8 +208,8 @@ func TestPlanned_PodsOfBucketsAndAccesses(t *testing.T) {
 			t.Errorf("%s of nothing: %v, %v", kind, planned, err)
 		}
 	}
-	sealed, err := AccessPod(accessOf(spec).Record, pavv1.WorkflowGrant, map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "a"}}}}, "key", Placement{}, workflow.Defaults{}, 3)
-	if err != nil || sealed.Annotations[pavv1.SealAnnotation] != "key" || sealed.Annotations[pavv1.AttemptAnnotation] != "3" {
+	sealed, err := AccessPod(accessOf(spec).Record, pavv1.WorkflowGrant, map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "a"}}}}, AccessAttempt{Account: 7, Seal: "key"}, Placement{}, workflow.Defaults{}, 3)
+	if err != nil || sealed.Annotations[pavv1.SealAnnotation] != "key" || sealed.Annotations[pavv1.AccountAnnotation] != "7" || sealed.Annotations[pavv1.AttemptAnnotation] != "3" {
 		t.Errorf("a grant pod with a key: %v, %v", sealed, err)
 	}
 }

@@ -13,6 +13,7 @@ const (
 	BucketWaiting         = "BucketWaiting"
 	BucketDeletionFailed  = "BucketDeletionFailed"
 	BucketDeletionWaiting = "BucketDeletionWaiting"
+	BucketLeft            = "BucketLeft"
 )
 
 // claimKinds are the kinds of the objects that claim buckets, by API.
@@ -43,6 +44,7 @@ const (
 	AccessRevocationWaiting = "AccessRevocationWaiting"
 	SecretNameTaken         = "SecretNameTaken"
 	SecretLeft              = "SecretLeft"
+	AccountLeft             = "AccountLeft"
 )
 
 // requesterKinds are the API versions of the objects that ask for access, by API and kind.

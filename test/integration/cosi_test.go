@@ -20,8 +20,15 @@ import (
 	"github.com/albertofaria/pav/test/agent"
 )
 
-// withCOSI returns an agent in a cluster that has COSI v1alpha1, with the definitions that PaV ships.
+// withCOSI returns an agent in a cluster that has COSI v1alpha1.
 func withCOSI(t *testing.T) (*cluster, *agent.Agent) {
+	t.Helper()
+	c := startCOSI(t)
+	return c, run(t, c)
+}
+
+// startCOSI returns a cluster that has COSI v1alpha1, with the definitions that PaV ships.
+func startCOSI(t *testing.T) *cluster {
 	t.Helper()
 	c := start(t)
 	options := envtest.CRDInstallOptions{Paths: []string{filepath.Join("..", "..", "deploy", "foreign", "cosi")}, ErrorIfPathMissing: true}
@@ -30,7 +37,7 @@ func withCOSI(t *testing.T) (*cluster, *agent.Agent) {
 	}
 	schemasHold(t, c, true)
 	enableBuckets(t, c)
-	return c, run(t, c)
+	return c
 }
 
 // cosiClasses makes a BucketClass and a BucketAccessClass of a driver, which have its name.

@@ -65,6 +65,9 @@ func TestObjectBucketClaim_WithAnAgentThatIsStoppedAfterEachWrite(t *testing.T) 
 				h := runFakeKubelets(t, c, test.code)
 				claimAndDelete(t, c, test.bound)
 				got := h.rest()
+				if left := h.left(); len(left) > 0 {
+					t.Errorf("the store has the accounts %q, and no record has them", left)
+				}
 				if got[test.maybe] == 1 {
 					delete(got, test.maybe)
 				}

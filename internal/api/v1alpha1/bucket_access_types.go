@@ -191,6 +191,11 @@ type GrantedAccount struct {
 	// +optional
 	AccountID string `json:"accountId,omitempty"`
 
+	// shared says that the credentials are those that all accesses share, which bucketAccessGrant.fromSecret named: there is no account to
+	// revoke.
+	// +optional
+	Shared bool `json:"shared,omitempty"`
+
 	// requestedAt is when the attempt began that made the account. Requests for another account that are later ask for the next one.
 	// +optional
 	RequestedAt *metav1.Time `json:"requestedAt,omitempty"`

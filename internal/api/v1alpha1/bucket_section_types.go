@@ -86,8 +86,9 @@ type BucketValidation struct {
 	// +listType=set
 	AccessModes []BucketAccessMode `json:"accessModes,omitempty"`
 
-	// store names the store within which names of buckets are unique, such as its endpoint. Default: all buckets of the
-	// provisioner are in one store.
+	// store names the store within which names of buckets are unique, such as its endpoint. A bucket keeps the store with which it was
+	// requested: if a change of this field gives a later claim of the same existing bucket another one, its access waits. Default: all
+	// buckets of the provisioner are in one store.
 	// +optional
 	Store *Template `json:"store,omitempty"`
 
@@ -109,7 +110,8 @@ type BucketValidation struct {
 	// +optional
 	MaxSize *Template `json:"maxSize,omitempty"`
 
-	// maxBucketsPerNamespace is the maximum number of buckets of a namespace's claims. Default: none.
+	// maxBucketsPerNamespace is the maximum number of buckets of a namespace's claims. Retained buckets do not count, except for those
+	// of which nobody knows whether they exist (status.mayExist of the PavBucket). Default: none.
 	// +optional
 	MaxBucketsPerNamespace *Template `json:"maxBucketsPerNamespace,omitempty"`
 
@@ -188,7 +190,8 @@ type BucketAccessGrant struct {
 	PodTemplate *Template `json:"podTemplate,omitempty"`
 }
 
-// BucketAccessRevoke defines how access to buckets is revoked, and how a grant that failed is reverted.
+// BucketAccessRevoke defines how access to buckets is revoked, and how a grant that failed is reverted. Without it, an account that a grant
+// pod has made goes on working until someone deletes it in the store.
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type BucketAccessRevoke struct {

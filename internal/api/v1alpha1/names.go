@@ -93,6 +93,12 @@ const (
 	// package credentials. Written by the controller agent, with the pod.
 	SealAnnotation = Group + "/seal"
 
+	// AccountAnnotation is the number of the account that a grant or revocation pod is about.
+	AccountAnnotation = Group + "/account"
+
+	// PlannedBucketAnnotation on a creation pod of a bucket is the identifier that the definition gives the bucket, if it gives one.
+	PlannedBucketAnnotation = Group + "/planned-bucket"
+
 	// HandleAnnotation is the volume's handle.
 	HandleAnnotation = Group + "/handle"
 

@@ -167,7 +167,8 @@ type PavProvisionerSpec struct {
 	// +optional
 	BucketAccessGrant *BucketAccessGrant `json:"bucketAccessGrant,omitempty"`
 
-	// bucketAccessRevoke defines how access to buckets is revoked.
+	// bucketAccessRevoke defines how access to buckets is revoked. Default: accounts that grant pods have made go on working until
+	// someone deletes them in the store. An event names each account that is left so.
 	// +optional
 	BucketAccessRevoke *BucketAccessRevoke `json:"bucketAccessRevoke,omitempty"`
 }

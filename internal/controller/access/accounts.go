@@ -7,6 +7,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/podplan"
@@ -20,9 +21,9 @@ const (
 	rotationPause = 10 * time.Minute
 )
 
-// accountName returns the name that an account of an access is to have.
-func accountName(record *pavv1.PavBucketAccess, number int32) string {
-	name := "ba-" + string(record.Spec.Requester.UID)
+// accountName returns the name that an account of an access is to have, by the UID of the object that asks for it.
+func accountName(requester types.UID, number int32) string {
+	name := "ba-" + string(requester)
 	if number == 0 {
 		return name
 	}
@@ -37,7 +38,7 @@ func nextAccount(record *pavv1.PavBucketAccess) pavv1.GrantedAccount {
 		number = max(number, account.Number+1)
 	}
 	number = max(number, record.Status.Accounts)
-	return pavv1.GrantedAccount{Number: number, AccountName: accountName(record, number)}
+	return pavv1.GrantedAccount{Number: number, AccountName: accountName(record.Spec.Requester.UID, number)}
 }
 
 // accountsOf returns all accounts that may exist.

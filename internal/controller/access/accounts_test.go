@@ -17,7 +17,7 @@ var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 func at(d time.Duration) *metav1.Time { return new(metav1.NewTime(noon.Add(d))) }
 
 func account(number int32, edits ...func(*pavv1.GrantedAccount)) pavv1.GrantedAccount {
-	a := pavv1.GrantedAccount{Number: number, AccountName: accountName(&pavv1.PavBucketAccess{Spec: pavv1.PavBucketAccessSpec{Requester: pavv1.AccessRequester{UID: "u"}}}, number), GrantedAt: at(-time.Hour)}
+	a := pavv1.GrantedAccount{Number: number, AccountName: accountName("u", number), GrantedAt: at(-time.Hour)}
 	for _, edit := range edits {
 		edit(&a)
 	}

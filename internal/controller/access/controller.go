@@ -86,6 +86,7 @@ func (r *Reconciler) prepare() {
 	r.runs = &podrun.Pods[*pavv1.PavBucketAccess]{
 		Client: r.Client, Live: r.Live, Runner: r.Runner, Slots: r.slots, Now: r.Now, Index: reconcile.PodsByAccess,
 		Empty: func() *pavv1.PavBucketAccess { return &pavv1.PavBucketAccess{} }, Owner: owner, Purpose: purpose, Patch: r.patch,
+		Unsettled: isStray, Lost: r.lost,
 	}
 }
 
@@ -154,14 +155,14 @@ var acts = map[rule.Step]func(*Reconciler, context.Context, observation, rule.De
 	stepRecordLateMessage: (*Reconciler).recordLateMessage, stepRecordFailure: (*Reconciler).recordFailure,
 	stepGrant: (*Reconciler).grant, stepMarkDelivering: (*Reconciler).markDelivering, stepDeliver: (*Reconciler).deliver,
 	stepDeleteKey: (*Reconciler).deleteKey, stepRelease: (*Reconciler).release, stepRevoke: (*Reconciler).revoke,
-	stepRecordRevoked: (*Reconciler).recordRevoked, stepForget: (*Reconciler).forget,
+	stepRecordRevoked: (*Reconciler).recordRevoked, stepSettle: (*Reconciler).settle, stepForget: (*Reconciler).forget,
 }
 
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	for _, adopt := range []func(context.Context) error{r.Adopt, r.AdoptOthers} {
 		if err := adopt(ctx); err != nil {
-			return ctrl.Result{}, err
+			return reconcile.Result(err)
 		}
 	}
 	found := &pavv1.PavBucketAccess{}
@@ -184,7 +185,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	d := decide(o)
 	ctrl.LoggerFrom(ctx).V(2).Info("decided", observability.Step, d.Step, observability.Rule, d.Rule)
 	if d.Step != rule.RunPod && d.Step != stepRecordLateMessage && o.progress() == attempt.Intended {
-		r.leave(found.Name) // it waits for something else than a slot
+		r.slots.Release(found.Name) // it waits for something else than a slot
+		if !o.runsUnrecorded() {
+			r.Turns.Leave(turnOf(found.Name))
+		}
 	}
 	if d.Step == rule.Done {
 		return ctrl.Result{RequeueAfter: d.After}, nil
@@ -199,10 +203,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 // sync brings slot and turn into line with the state of the recorded pod. The turn lasts until the outcome of the pod is recorded: from
-// then on, others know of the account.
+// then on, others know of the account. A pod that is not recorded works on the buckets as well.
 func (r *Reconciler) sync(o observation) {
 	r.slots.Sync(owner(o.record), o.attempt())
 	switch progress := o.progress(); {
+	case o.runsUnrecorded():
+		r.Turns.Restore(turnOf(o.record.Name), keys(o.buckets))
 	case progress == attempt.Intended:
 	case progress == attempt.None || o.at(pavv1.AccessDelivering):
 		r.Turns.Leave(turnOf(o.record.Name))
@@ -221,6 +227,13 @@ func (r *Reconciler) adopted(ctx context.Context) ([]*pavv1.PavBucketAccess, err
 	records := &pavv1.PavBucketAccessList{}
 	if err := r.Client.List(ctx, records); err != nil {
 		return nil, fmt.Errorf("looking up PavBucketAccesses: %w", err)
+	}
+	cached := map[types.UID]bool{}
+	for i := range records.Items {
+		cached[records.Items[i].UID] = true
+	}
+	if err := reconcile.CheckComplete(ctx, r.Live, kind, cached); err != nil {
+		return nil, err
 	}
 	all := make([]*pavv1.PavBucketAccess, len(records.Items))
 	for i := range records.Items {

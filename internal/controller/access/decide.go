@@ -48,6 +48,9 @@ const (
 	// stepRecordRevoked: the account is revoked.
 	stepRecordRevoked rule.Step = "RecordRevoked"
 
+	// stepSettle: a pod that is not recorded has made an account; record that it is to be revoked.
+	stepSettle rule.Step = "Settle"
+
 	// stepForget: no account is left; delete the Secrets and the record.
 	stepForget rule.Step = "Forget"
 )
@@ -56,12 +59,7 @@ type table = rule.Table[observation]
 
 // decide is pure: it does no I/O and reads no clock.
 func decide(o observation) rule.Decision {
-	d := accessTable.Decide(o)
-	if pod := o.unrecordedPod(); pod != nil && afterAllPods(d.Step) {
-		d = waitForUnrecorded(o, pod)
-		d.Rule = "a pod that is not recorded has not ended"
-	}
-	return d
+	return whileStray(o, accessTable.Decide(o))
 }
 
 // begins reports whether a step begins an attempt.
@@ -84,6 +82,7 @@ func waitForUnrecorded(o observation, pod *corev1.Pod) rule.Decision {
 var accessTable = table{
 	{Name: "the UID of the pod is not recorded", When: func(o observation) bool { return o.attempt().IsUnrecorded() }, Then: to(stepRecordPod)},
 	{Name: "the error text of a failed pod is not recorded", When: func(o observation) bool { return o.lateFailure() != nil }, Then: to(stepRecordLateMessage)},
+	{Name: "a pod that is not recorded has made an account", When: func(o observation) bool { return o.settling() != nil }, Then: to(stepSettle)},
 	{Name: "the record was restored", When: func(o observation) bool { return o.restored() && !o.deleting() }, Then: func(o observation) rule.Decision {
 		return rule.Waiting(pavv1.AccessRevokedCondition, "Restored", fmt.Sprintf("the record was restored from a backup, and its accounts may be others' by now: if they are this access's, set status.recordUID to %q; otherwise delete PavBucketAccess %q, which then revokes nothing",
 			o.record.UID, o.record.Name), true)
@@ -254,16 +253,20 @@ func waitsForSlot(o observation) bool { return pod(attempt.None, attempt.Intende
 
 // awaitsReport reports whether the node of a grant pod that is over has yet to report its files, which nobody else has.
 func (o observation) awaitsReport() bool {
-	pod := o.pod()
 	switch o.progress() {
 	case attempt.Reporting, attempt.Succeeded, attempt.Failed:
+		return o.awaitsReportOf(o.pod(), o.NodeGone)
 	default:
 		return false
 	}
-	if workflow.IsReported(pod) || attempt.CertainlyNeverRan(pod, o.NodeGone) {
+}
+
+// awaitsReportOf is awaitsReport for a grant pod that is over, recorded or not. Gone says that its node does not exist any more.
+func (o observation) awaitsReportOf(pod *corev1.Pod, gone bool) bool {
+	if workflow.IsReported(pod) || attempt.CertainlyNeverRan(pod, gone) {
 		return false
 	}
-	return !o.NodeGone && attempt.UnreportedFor(o.now, pod) < attempt.LongDelay || attempt.HasEndedWithin(o.now, pod, attempt.ResultDelay)
+	return !gone && attempt.UnreportedFor(o.now, pod) < attempt.LongDelay || attempt.HasEndedWithin(o.now, pod, attempt.ResultDelay)
 }
 
 // backoff returns how long the next grant has to wait. It does not wait if the definition has changed since the last one.

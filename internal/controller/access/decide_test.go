@@ -153,6 +153,7 @@ func TestDecide(t *testing.T) {
 		"its provisioner is being deleted":           {state: requested(func(s *state) { s.provisioner.DeletionTimestamp = new(metav1.NewTime(noon)) }), want: stepGrant},
 		"its bucket does not exist":                  {state: requested(func(s *state) { s.buckets = nil }), want: rule.Wait, reason: "BucketNotReady"},
 		"its bucket is not ready":                    {state: requested(func(s *state) { s.buckets[0].Status.Phase = pavv1.BucketPending }), want: rule.Wait, reason: "BucketNotReady"},
+		"its bucket was restored from a backup":      {state: requested(func(s *state) { s.buckets[0].UID, s.buckets[0].Status.RecordUID = "new", "former" }), want: rule.Wait, reason: "BucketNotReady"},
 		"its bucket is not wanted any more":          {state: requested(func(s *state) { s.buckets[0].Spec.Released = true }), want: rule.Wait, reason: "BucketNotReady"},
 		"its last attempt failed just now":           {state: requested(failed(0)), want: rule.Done},
 		"its last attempt failed long ago":           {state: requested(failed(time.Hour)), want: stepGrant},

@@ -72,7 +72,7 @@ func (r *Reconciler) confirmed(ctx context.Context, o observation, next rule.Ste
 
 // granted returns the buckets of an access, each with all grants that are to be in force on it: with that of an account that is granted,
 // and without that of one that is revoked. The accesses of a bucket are looked up in the cache, since none has an account that this agent
-// has not seen; what accounts they have, the API server says.
+// has not seen: it checked that once, when it began to lead. What accounts they have, the API server says.
 func (r *Reconciler) granted(ctx context.Context, o observation, with, without *pavv1.GrantedAccount) ([]podplan.GrantedBucket, error) {
 	granted := make([]podplan.GrantedBucket, len(o.buckets))
 	for i, bucket := range o.buckets {

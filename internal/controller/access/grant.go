@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -35,6 +36,9 @@ func (r *Reconciler) grant(ctx context.Context, o observation, d rule.Decision) 
 	if err == nil {
 		err = r.checkCeilings(ctx, o, request)
 	}
+	if err == nil && plan.FromSecret == "" {
+		err = r.checkStores(ctx, o, request.BucketDefinition)
+	}
 	if err == nil {
 		err = r.checkNames(ctx, o.record)
 	}
@@ -46,7 +50,7 @@ func (r *Reconciler) grant(ctx context.Context, o observation, d rule.Decision) 
 		status.Granting, status.Accounts = &account, account.Number+1
 	}
 	if plan.FromSecret != "" {
-		account.AccountID = account.AccountName
+		account.AccountID, account.Shared = account.AccountName, true
 		return r.patchStatus(ctx, o.record, func(status *pavv1.PavBucketAccessStatus) {
 			granting(status)
 			status.Step = pavv1.AccessDelivering
@@ -206,9 +210,8 @@ func (r *Reconciler) outcome(ctx context.Context, o observation) (podplan.Accoun
 	return outcome, opened, nil
 }
 
-// told returns what a grant pod that is over has told of its account, or "".
-func told(o observation) string {
-	pod := o.pod()
+// toldBy returns what a grant pod that is over has told of its account, or "".
+func toldBy(pod *corev1.Pod) string {
 	if pod == nil {
 		return ""
 	}
@@ -222,7 +225,7 @@ func told(o observation) string {
 // abandon records that the attempt is over, and that its account, if its pod may have made one, is to be revoked now. An account that is
 // another access's is not.
 func (r *Reconciler) abandon(ctx context.Context, o observation) change {
-	made, id, now := o.record.Status.Granting != nil && (o.mayHaveRun() || o.at(pavv1.AccessDelivering)), told(o), r.Now()
+	made, id, now := o.record.Status.Granting != nil && (o.mayHaveRun() || o.at(pavv1.AccessDelivering)), toldBy(o.pod()), r.Now()
 	if id != "" && podplan.IsRefusal(r.checkAccount(ctx, o.record, id)) {
 		id = ""
 	}

@@ -49,15 +49,21 @@ func (o observation) restored() bool {
 	return uid != "" && uid != o.record.UID
 }
 
-// unready returns the name of a PavBucket of the access that is not ready, or "".
+// unready returns the name of a PavBucket of the access that is not ready, or "". That of one that was restored from a backup may be another's
+// bucket by now.
 func (o observation) unready() string {
 	for _, accessed := range o.record.Spec.Buckets {
 		i := slices.IndexFunc(o.buckets, func(b *pavv1.PavBucket) bool { return b.Name == accessed.Bucket })
-		if i < 0 || o.buckets[i].Status.Phase != pavv1.BucketReady || o.buckets[i].Spec.Released {
+		if i < 0 || o.buckets[i].Status.Phase != pavv1.BucketReady || o.buckets[i].Spec.Released || isRestored(o.buckets[i]) {
 			return accessed.Bucket
 		}
 	}
 	return ""
+}
+
+// isRestored reports whether the record of a bucket was restored from a backup.
+func isRestored(bucket *pavv1.PavBucket) bool {
+	return bucket.Status.RecordUID != "" && bucket.Status.RecordUID != bucket.UID
 }
 
 // isKeyLeft reports whether the key of an attempt that is over is left.

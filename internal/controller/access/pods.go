@@ -9,9 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/attempt"
@@ -49,9 +47,9 @@ func (r *Reconciler) leave(name string) {
 	r.Turns.Leave(turnOf(name))
 }
 
-// intend records a pod. Seal is the public key of its attempt, if it has one by now.
+// intend records a pod, which is built again when it is created.
 func (r *Reconciler) intend(ctx context.Context, o observation, step pavv1.AccessStep, rendered map[string]any, change change) error {
-	pod, err := r.build(o, workflows[step], rendered, "", o.record.Status.Pods+1)
+	pod, err := r.build(o, workflows[step], rendered, podplan.AccessAttempt{}, o.record.Status.Pods+1)
 	if err != nil {
 		return r.refuse(ctx, o, workflows[step], change, err)
 	}
@@ -62,9 +60,9 @@ func (r *Reconciler) intend(ctx context.Context, o observation, step pavv1.Acces
 }
 
 // build returns a pod with its PodPolicy. Its name is unique among the pods of the access.
-func (r *Reconciler) build(o observation, kind string, rendered map[string]any, seal string, number int32) (*corev1.Pod, error) {
+func (r *Reconciler) build(o observation, kind string, rendered map[string]any, about podplan.AccessAttempt, number int32) (*corev1.Pod, error) {
 	placement := podplan.Placement{Avoid: r.slots.Avoid(o.record.Spec.Provisioner, r.Now())}
-	return podplan.AccessPod(o.record, kind, rendered, seal, placement, r.PodDefaults, number)
+	return podplan.AccessPod(o.record, kind, rendered, about, placement, r.PodDefaults, number)
 }
 
 // requestOf returns the request that the current definition serves, about an account that is granted or revoked. The record must be as
@@ -83,15 +81,9 @@ func (r *Reconciler) requestOf(ctx context.Context, o observation, account pavv1
 
 // definition returns the current definition, and the Namespace of who asks for access; nil if it is gone.
 func (r *Reconciler) definition(ctx context.Context, o observation) (podplan.BucketDefinition, map[string]any, error) {
-	name, object := o.record.Spec.Requester.Namespace, map[string]any(nil)
-	namespace, err := reconcile.Optional(ctx, r.Live, client.ObjectKey{Name: name}, &corev1.Namespace{})
+	object, err := r.namespace(ctx, o.record.Spec.Requester.Namespace)
 	if err != nil {
 		return podplan.BucketDefinition{}, nil, err
-	}
-	if namespace != nil {
-		if object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(namespace); err != nil {
-			return podplan.BucketDefinition{}, nil, fmt.Errorf("decoding namespace %q: %w", name, err)
-		}
 	}
 	return podplan.BucketDefinition{
 		Provisioner: o.provisioner.UID, Generation: o.provisioner.Generation, Spec: &o.provisioner.Spec,
@@ -137,7 +129,7 @@ func (r *Reconciler) preparePod(ctx context.Context, o observation, d rule.Decis
 	}
 	status := &o.record.Status
 	kind := workflows[status.Step]
-	rendered, seal, err := r.render(ctx, o)
+	rendered, about, err := r.render(ctx, o)
 	if err == nil && rendered == nil {
 		if kind == pavv1.WorkflowRevocation {
 			return nil, r.recordRevoked(ctx, o, rule.Decision{Step: d.Step})
@@ -146,7 +138,7 @@ func (r *Reconciler) preparePod(ctx context.Context, o observation, d rule.Decis
 	}
 	var pod *corev1.Pod
 	if err == nil {
-		pod, err = r.build(o, kind, rendered, seal, status.Pods)
+		pod, err = r.build(o, kind, rendered, about, status.Pods)
 	}
 	if err != nil {
 		return nil, r.refuse(ctx, o, kind, nothing, err)
@@ -155,26 +147,31 @@ func (r *Reconciler) preparePod(ctx context.Context, o observation, d rule.Decis
 	return pod, nil
 }
 
-// render evaluates the template of the recorded pod again. For a grant pod, it makes the key of the attempt, and returns its public half.
-func (r *Reconciler) render(ctx context.Context, o observation) (rendered map[string]any, seal string, err error) {
+// render evaluates the template of the recorded pod again. For a grant pod, it makes the key of the attempt.
+func (r *Reconciler) render(ctx context.Context, o observation) (rendered map[string]any, about podplan.AccessAttempt, err error) {
 	status := &o.record.Status
 	if workflows[status.Step] == pavv1.WorkflowRevocation {
-		rendered, err = r.planRevocation(ctx, o, o.revoking())
-		return rendered, "", err
+		account := o.revoking()
+		if account != nil {
+			about.Account = account.Number
+		}
+		rendered, err = r.planRevocation(ctx, o, account)
+		return rendered, about, err
 	}
+	about.Account = status.Granting.Number
 	request, err := r.grantRequest(ctx, o, status.Granting)
 	if err != nil {
-		return nil, "", err
+		return nil, about, err
 	}
 	plan, err := request.Grant(ctx)
 	if err == nil && plan.Pod == nil {
 		err = refuse("%s: yields no pod any more", podplan.GrantPod)
 	}
 	if err != nil {
-		return nil, "", err
+		return nil, about, err
 	}
-	seal, err = r.makeKey(ctx, o.record)
-	return plan.Pod, seal, err
+	about.Seal, err = r.makeKey(ctx, o.record)
+	return plan.Pod, about, err
 }
 
 // start creates a recorded pod that has a slot, and records its UID.

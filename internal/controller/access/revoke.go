@@ -76,14 +76,36 @@ func (r *Reconciler) recordRevoked(ctx context.Context, o observation, d rule.De
 	if err != nil {
 		return err
 	}
-	account := o.revoking()
+	account, left := o.revoking(), o.leaves()
+	if left {
+		r.tellLeft(ctx, o, account) // before the record loses the account: better twice than never
+	}
 	if err := r.patchStatus(ctx, o.record, r.revoked(o)); err != nil {
 		return err
 	}
-	if account != nil {
+	if account != nil && !left {
 		ctrl.LoggerFrom(ctx).Info("revoked an account", "account", account.Number)
 	}
 	return nil
+}
+
+// leaves reports whether the account that is due goes on working: a grant pod may have made it, and nothing revokes it.
+func (o observation) leaves() bool {
+	account := o.revoking()
+	return account != nil && !account.Shared && o.record.Status.Pod == nil && !o.hasRevocationPod()
+}
+
+// tellLeft reports that an account goes on working.
+func (r *Reconciler) tellLeft(ctx context.Context, o observation, account *pavv1.GrantedAccount) {
+	which := fmt.Sprintf("account %q", idOf(account))
+	if account.GrantedAt == nil {
+		which += ", which an attempt that failed may have made,"
+	}
+	text := fmt.Sprintf("PavProvisioner %q has no bucketAccessRevoke.podTemplate: %s goes on working until someone deletes it in the store", o.record.Spec.Provisioner, which)
+	if due, _ := r.repeats.Due(o.record.Name, text, r.Now()); due {
+		ctrl.LoggerFrom(ctx).Info("nothing revokes an account, which goes on working", "account", account.Number)
+		r.tell(o, true, protocol.AccountLeft, text)
+	}
 }
 
 // revoked records that the account that is due does not exist any more.
@@ -103,6 +125,9 @@ func (r *Reconciler) revoked(o observation) change {
 func (r *Reconciler) forget(ctx context.Context, o observation, d rule.Decision) error {
 	o, err := r.confirmed(ctx, o, d.Step)
 	if err != nil {
+		return err
+	}
+	if err := r.runs.CheckSeen(ctx, o.record, o.Pods, pavv1.WorkflowGrant); err != nil {
 		return err
 	}
 	if !o.restored() {

@@ -229,11 +229,19 @@ func (r *Reconciler) deleteKey(ctx context.Context, o observation, d rule.Decisi
 	if err != nil {
 		return err
 	}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: pavv1.CredentialsNamespace, Name: o.record.Status.Key}}
+	if err := r.deleteKeyNamed(ctx, o.record.Status.Key); err != nil {
+		return err
+	}
+	return r.patchStatus(ctx, o.record, func(status *pavv1.PavBucketAccessStatus) { status.Key = "" })
+}
+
+// deleteKeyNamed deletes a key, if there is one.
+func (r *Reconciler) deleteKeyNamed(ctx context.Context, name string) error {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: pavv1.CredentialsNamespace, Name: name}}
 	if err := r.Secrets.Delete(ctx, secret); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
 		return fmt.Errorf("deleting Secret %s/%s: %s", secret.Namespace, secret.Name, apierrors.ReasonForError(err))
 	}
-	return r.patchStatus(ctx, o.record, func(status *pavv1.PavBucketAccessStatus) { status.Key = "" })
+	return nil
 }
 
 // readSecret returns the data of a Secret of pav-credentials that an administrator made. The error is a refusal if there is none.

@@ -83,6 +83,7 @@ func (r *Reconciler) prepare() {
 	r.runs = &podrun.Pods[*pavv1.PavBucket]{
 		Client: r.Client, Live: r.Live, Runner: r.Runner, Slots: r.slots, Now: r.Now, Index: reconcile.PodsByBucket,
 		Empty: func() *pavv1.PavBucket { return &pavv1.PavBucket{} }, Owner: owner, Purpose: purpose, Patch: r.patch,
+		Unsettled: isStray, Lost: r.lost,
 	}
 }
 
@@ -183,14 +184,14 @@ var acts = map[rule.Step]func(*Reconciler, context.Context, observation, rule.De
 	stepUpdate: (*Reconciler).update, stepRecordUpdated: (*Reconciler).recordUpdated,
 	stepRevert: (*Reconciler).revert, stepReverted: (*Reconciler).markReverted, stepMarkDeleting: (*Reconciler).markDeleting,
 	stepDelete: (*Reconciler).delete, stepMarkDeleted: (*Reconciler).markDeleted, stepRetain: (*Reconciler).retain,
-	stepRelease: (*Reconciler).letGo, stepForget: (*Reconciler).forget,
+	stepRelease: (*Reconciler).letGo, stepSettle: (*Reconciler).settle, stepForget: (*Reconciler).forget,
 }
 
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	for _, adopt := range []func(context.Context) error{r.Adopt, r.AdoptOthers} {
 		if err := adopt(ctx); err != nil {
-			return ctrl.Result{}, err
+			return reconcile.Result(err)
 		}
 	}
 	found := &pavv1.PavBucket{}
@@ -213,7 +214,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	d := decide(o)
 	ctrl.LoggerFrom(ctx).V(2).Info("decided", observability.Step, d.Step, observability.Rule, d.Rule)
 	if d.Step != rule.RunPod && d.Step != stepRecordLateMessage && o.progress() == attempt.Intended {
-		r.release(found.Name) // it waits for something else than a slot
+		r.slots.Release(found.Name) // it waits for something else than a slot
+		if !o.runsUnrecorded() {
+			r.Turns.Leave(turnOf(found.Name))
+		}
 	}
 	if d.Step == rule.Done {
 		return ctrl.Result{RequeueAfter: d.After}, nil
@@ -227,12 +231,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{RequeueAfter: d.After}, nil
 }
 
-// sync brings slot and turn into line with the state of the recorded pod.
+// sync brings slot and turn into line with the state of the recorded pod. A pod that is not recorded works on the bucket as well.
 func (r *Reconciler) sync(o observation) {
 	r.slots.Sync(owner(o.record), o.attempt())
-	switch o.progress() {
-	case attempt.Intended:
-	case attempt.Running, attempt.Ready, attempt.Stopping:
+	switch progress := o.progress(); {
+	case o.runsUnrecorded():
+		r.Turns.Restore(turnOf(o.record.Name), []string{reconcile.StorageOfBucket(o.record)})
+	case progress == attempt.Intended:
+	case progress == attempt.Running || progress == attempt.Ready || progress == attempt.Stopping:
 		r.Turns.Restore(turnOf(o.record.Name), keys(o.record))
 	default:
 		r.Turns.Leave(turnOf(o.record.Name))
@@ -249,6 +255,13 @@ func (r *Reconciler) adopted(ctx context.Context) ([]*pavv1.PavBucket, error) {
 	records := &pavv1.PavBucketList{}
 	if err := r.Client.List(ctx, records); err != nil {
 		return nil, fmt.Errorf("looking up PavBuckets: %w", err)
+	}
+	cached := map[types.UID]bool{}
+	for i := range records.Items {
+		cached[records.Items[i].UID] = true
+	}
+	if err := reconcile.CheckComplete(ctx, r.Live, kind, cached); err != nil {
+		return nil, err
 	}
 	all := make([]*pavv1.PavBucket, len(records.Items))
 	for i := range records.Items {

@@ -54,23 +54,38 @@ func (r *Reconciler) validate(ctx context.Context, o observation) (*podplan.Vali
 	if err != nil {
 		return nil, err
 	}
-	if n := int64(countOf(records, o.record)); n >= *valid.Ceilings.Buckets {
-		return nil, refuse("namespace %q has %d buckets of PavProvisioner %q already, and may have %d", o.record.Spec.ClaimRef.Namespace, n, o.record.Spec.Provisioner, *valid.Ceilings.Buckets)
-	}
-	return valid, nil
+	return valid, checkCount(records, o.record, *valid.Ceilings.Buckets)
 }
 
-// countOf returns how many buckets the claims of a record's namespace have that were requested before it, or have begun.
-func countOf(records []pavv1.PavBucket, record *pavv1.PavBucket) int {
-	count := 0
+// checkCount returns a refusal if the claims of a record's namespace have as many buckets as they may have.
+func checkCount(records []pavv1.PavBucket, record *pavv1.PavBucket, most int64) error {
+	n, left := countOf(records, record)
+	if int64(n) < most {
+		return nil
+	}
+	text := ""
+	if len(left) > 0 {
+		text = fmt.Sprintf("; of these, %d may exist although their claims are gone, such as that of PavBucket %q: look for them in the store, and delete the PavBuckets", len(left), left[0])
+	}
+	return refuse("namespace %q has %d buckets of PavProvisioner %q already, and may have %d%s", record.Spec.ClaimRef.Namespace, n, record.Spec.Provisioner, most, text)
+}
+
+// countOf returns how many buckets the claims of a record's namespace have that were requested before it, or have begun; and the names of
+// the records whose claims are gone. A bucket that belongs to the administrator does not count, but one does that may exist: else a tenant
+// could leave any number of them, with names that make their creation fail.
+func countOf(records []pavv1.PavBucket, record *pavv1.PavBucket) (count int, left []string) {
 	for i := range records {
 		other := &records[i]
-		if other.Name != record.Name && other.Spec.ClaimRef.Namespace == record.Spec.ClaimRef.Namespace && other.Status.Phase != pavv1.BucketRetained &&
-			holdsBefore(other, record) {
-			count++
+		retained := other.Status.Phase == pavv1.BucketRetained
+		if other.Name == record.Name || other.Spec.ClaimRef.Namespace != record.Spec.ClaimRef.Namespace || retained && !other.Status.MayExist || !holdsBefore(other, record) {
+			continue
+		}
+		count++
+		if retained {
+			left = append(left, other.Name)
 		}
 	}
-	return count
+	return count, left
 }
 
 // create goes on with creation after the validation pod has succeeded.
@@ -151,7 +166,11 @@ func (r *Reconciler) recordCreated(ctx context.Context, o observation, d rule.De
 	pod := o.pod()
 	outcome, err := r.outcome(ctx, o)
 	if podplan.IsRefusal(err) {
-		return r.failCreation(ctx, o, outputInvalid(o, err), nothing)
+		told, toldErr := r.told(ctx, o)
+		if toldErr != nil {
+			return toldErr
+		}
+		return r.failCreation(ctx, o, outputInvalid(o, err), told)
 	}
 	if err != nil {
 		return err

@@ -63,6 +63,9 @@ const (
 	// stepRelease: let the record of a retained bucket be deleted.
 	stepRelease rule.Step = "Release"
 
+	// stepSettle: a pod that is not recorded has made a bucket; record that.
+	stepSettle rule.Step = "Settle"
+
 	// stepForget: no bucket is left, or none was ever created; delete the record.
 	stepForget rule.Step = "Forget"
 )
@@ -71,12 +74,7 @@ type table = rule.Table[observation]
 
 // decide is pure: it does no I/O and reads no clock.
 func decide(o observation) rule.Decision {
-	d := bucketTable.Decide(o)
-	if pod := o.unrecordedPod(); pod != nil && afterAllPods(d.Step) {
-		d = waitForUnrecorded(o, pod)
-		d.Rule = "a pod that is not recorded has not ended"
-	}
-	return d
+	return whileStray(o, bucketTable.Decide(o))
 }
 
 // begins reports whether a step begins an attempt.
@@ -101,6 +99,7 @@ func waitForUnrecorded(o observation, pod *corev1.Pod) rule.Decision {
 var bucketTable = table{
 	{Name: "the UID of the pod is not recorded", When: func(o observation) bool { return o.attempt().IsUnrecorded() }, Then: to(stepRecordPod)},
 	{Name: "the error text of a failed pod is not recorded", When: func(o observation) bool { return o.lateFailure() != nil }, Then: to(stepRecordLateMessage)},
+	{Name: "a pod that is not recorded has made a bucket", When: observation.isSettling, Then: to(stepSettle)},
 	{Name: "the record was restored", When: func(o observation) bool { return o.restored() && !o.deleting() }, Then: func(o observation) rule.Decision {
 		return rule.Waiting(pavv1.BucketDeleted, "Restored", fmt.Sprintf("the record was restored from a backup, and bucket %q may be another's by now: if it is this claim's, set status.recordUID to %q; otherwise delete PavBucket %q, which then deletes no bucket",
 			o.record.Status.BucketID, o.record.UID, o.record.Name), true)
@@ -223,16 +222,20 @@ func waitsForSlot(o observation) bool { return pod(attempt.None, attempt.Intende
 // awaitsReport reports whether the node of a pod that is over has yet to report its files, among which are the identifier of the bucket,
 // and whose it is.
 func (o observation) awaitsReport() bool {
-	pod := o.pod()
 	switch o.progress() {
 	case attempt.Reporting, attempt.Succeeded, attempt.Failed:
+		return o.awaitsReportOf(o.pod(), o.NodeGone)
 	default:
 		return false
 	}
-	if workflow.IsReported(pod) || attempt.CertainlyNeverRan(pod, o.NodeGone) {
+}
+
+// awaitsReportOf is awaitsReport for a creation pod that is over, recorded or not. Gone says that its node does not exist any more.
+func (o observation) awaitsReportOf(pod *corev1.Pod, gone bool) bool {
+	if workflow.IsReported(pod) || attempt.CertainlyNeverRan(pod, gone) {
 		return false
 	}
-	return !o.NodeGone && attempt.UnreportedFor(o.now, pod) < attempt.LongDelay || attempt.HasEndedWithin(o.now, pod, attempt.ResultDelay)
+	return !gone && attempt.UnreportedFor(o.now, pod) < attempt.LongDelay || attempt.HasEndedWithin(o.now, pod, attempt.ResultDelay)
 }
 
 // backoff returns how long the next attempt to create or update the bucket has to wait. It does not wait if the definition has changed

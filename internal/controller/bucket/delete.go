@@ -14,7 +14,6 @@ import (
 	"github.com/albertofaria/pav/internal/controller/rule"
 	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/reconcile"
-	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // revert begins to revert a creation that is not needed any more.
@@ -39,16 +38,12 @@ func (r *Reconciler) told(ctx context.Context, o observation) (change, error) {
 	if o.at(pavv1.BucketValidating) || !o.mayHaveRun() {
 		return func(status *pavv1.PavBucketStatus) { status.Step, status.Pod = "", nil }, nil
 	}
-	id := o.record.Status.PlannedBucketID
-	if pod := o.pod(); id == "" && pod != nil {
-		if result, err := workflow.ResultOf(pod); err == nil && result != nil && workflow.CheckID(result.BucketID) == nil {
-			id = result.BucketID
-		}
-	}
-	if id == "" {
-		id = o.record.Spec.BucketName
-	}
-	if !podplan.IsOfClaim(o.record, id) && !o.created() {
+	return r.toldOf(ctx, o, madeBy(o.record, o.record.Status.PlannedBucketID, o.pod()), o.created())
+}
+
+// toldOf is told of a bucket with an identifier. Proven says that the pod has said that the bucket is the claim's.
+func (r *Reconciler) toldOf(ctx context.Context, o observation, id string, proven bool) (change, error) {
+	if !podplan.IsOfClaim(o.record, id) && !proven {
 		return func(status *pavv1.PavBucketStatus) { status.Step, status.Pod, status.MayExist = "", nil, true }, nil
 	}
 	holder, err := r.liveHolder(ctx, o.record, reconcile.BucketStorage(o.record.Spec.Provisioner, o.record.Spec.Store, id))
@@ -187,6 +182,9 @@ func setDeleted(status *pavv1.PavBucketStatus) {
 func (r *Reconciler) forget(ctx context.Context, o observation, d rule.Decision) error {
 	o, err := r.confirmed(ctx, o, d.Step)
 	if err != nil {
+		return err
+	}
+	if err := r.runs.CheckSeen(ctx, o.record, o.Pods, pavv1.WorkflowBucketCreation); err != nil {
 		return err
 	}
 	released := o.record.DeepCopy()

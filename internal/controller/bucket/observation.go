@@ -158,9 +158,8 @@ func (o observation) mayHaveRun() bool {
 // created reports whether the recorded creation pod has said that the bucket is the claim's.
 func (o observation) created() bool {
 	pod := o.pod()
-	if pod == nil {
-		return false
-	}
-	result, err := workflow.ResultOf(pod)
-	return err == nil && result != nil && result.Created
+	return pod != nil && provesCreation(pod)
 }
+
+// runsUnrecorded reports whether a pod runs that is not the recorded one.
+func (o observation) runsUnrecorded() bool { return o.unrecordedPod() != nil }

@@ -13,7 +13,7 @@ type Turns struct {
 	Wake func(owner string)
 
 	mu      sync.Mutex
-	holders map[string]string   // by key
+	holders map[string][]string // by key; more than one only after Restore
 	held    map[string][]string // keys by owner
 	waiting map[string][]string // keys by owner
 	order   []string            // the owners that wait, the first first
@@ -21,7 +21,7 @@ type Turns struct {
 
 // New returns turns that nobody has.
 func New(wake func(owner string)) *Turns {
-	return &Turns{Wake: wake, holders: map[string]string{}, held: map[string][]string{}, waiting: map[string][]string{}}
+	return &Turns{Wake: wake, holders: map[string][]string{}, held: map[string][]string{}, waiting: map[string][]string{}}
 }
 
 // Take reports whether the owner has its turn with all of the keys. If it has not, it holds none of them, and is woken when it may try
@@ -49,7 +49,7 @@ func (t *Turns) IsAwaited(owner string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for waiter, keys := range t.waiting {
-		if waiter != owner && slices.ContainsFunc(keys, func(key string) bool { return t.holders[key] == owner }) {
+		if waiter != owner && slices.ContainsFunc(keys, func(key string) bool { return slices.Contains(t.holders[key], owner) }) {
 			return true
 		}
 	}
@@ -96,7 +96,7 @@ func (t *Turns) next() []string {
 // isFree reports whether nobody else has one of the keys, or has waited for one for longer.
 func (t *Turns) isFree(owner string, keys []string) bool {
 	for _, key := range keys {
-		if holder, ok := t.holders[key]; ok && holder != owner {
+		if slices.ContainsFunc(t.holders[key], func(holder string) bool { return holder != owner }) {
 			return false
 		}
 	}
@@ -113,7 +113,7 @@ func (t *Turns) isFree(owner string, keys []string) bool {
 
 func (t *Turns) hold(owner string, keys []string) {
 	for _, key := range keys {
-		t.holders[key] = owner
+		t.holders[key] = append(t.holders[key], owner)
 	}
 	t.held[owner] = slices.Clone(keys)
 	t.forget(owner)
@@ -121,7 +121,8 @@ func (t *Turns) hold(owner string, keys []string) {
 
 func (t *Turns) leave(owner string) {
 	for _, key := range t.held[owner] {
-		if t.holders[key] == owner {
+		t.holders[key] = slices.DeleteFunc(t.holders[key], func(holder string) bool { return holder == owner })
+		if len(t.holders[key]) == 0 {
 			delete(t.holders, key)
 		}
 	}

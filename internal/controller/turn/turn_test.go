@@ -63,6 +63,10 @@ func TestRestore(t *testing.T) {
 	w.Restore("one", []string{"a"})
 	w.Restore("two", []string{"a"})
 	w.want(t, "three", []string{"a"}, false)
+	w.Restore("one", []string{"a"}) // again
+	w.Leave("two")
+	w.want(t, "three", []string{"a"}, false)
+	w.Restore("two", []string{"a"})
 	w.Leave("one")
 	w.want(t, "three", []string{"a"}, false)
 	w.Leave("two")

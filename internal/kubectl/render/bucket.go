@@ -165,7 +165,7 @@ func (r *rendering) buildAccess(phase Phase, record *pavv1.PavBucketAccess, kind
 		return
 	}
 	record.Status.Pods++
-	pod, err := podplan.AccessPod(record, kind, rendered, "", podplan.Placement{}, workflow.Defaults{}, record.Status.Pods)
+	pod, err := podplan.AccessPod(record, kind, rendered, podplan.AccessAttempt{}, podplan.Placement{}, workflow.Defaults{}, record.Status.Pods)
 	if err != nil {
 		r.fail(phase.Phase, err)
 		return

@@ -14,7 +14,7 @@ import (
 	"github.com/albertofaria/pav/internal/reconcile"
 )
 
-// Client returns a client of the objects, with all indexes. The statuses of PavVolumes and PavSnapshots are written by themselves.
+// Client returns a client of the objects, with all indexes. The statuses of records are written by themselves.
 func Client(t *testing.T, objects ...client.Object) client.WithWatch {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -23,7 +23,7 @@ func Client(t *testing.T, objects ...client.Object) client.WithWatch {
 			t.Fatal(err)
 		}
 	}
-	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&pavv1.PavVolume{}, &pavv1.PavSnapshot{})
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&pavv1.PavVolume{}, &pavv1.PavSnapshot{}, &pavv1.PavBucket{}, &pavv1.PavBucketAccess{})
 	if err := reconcile.RegisterIndexes(t.Context(), indexer{builder}); err != nil {
 		t.Fatal(err)
 	}
