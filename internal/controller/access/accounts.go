@@ -13,14 +13,6 @@ import (
 	"github.com/albertofaria/pav/internal/podplan"
 )
 
-const (
-	// overlap is how long the former account of an access works after a rotation, by default.
-	overlap = time.Hour
-
-	// rotationPause is the shortest time between two rotations of an access.
-	rotationPause = 10 * time.Minute
-)
-
 // accountName returns the name that an account of an access is to have, by the UID of the object that asks for it.
 func accountName(requester types.UID, number int32) string {
 	name := "ba-" + string(requester)
@@ -150,38 +142,12 @@ func revokeTime(account *pavv1.GrantedAccount) time.Time {
 	return account.RevokeAfter.Time
 }
 
-// rotation returns when the present account is to be replaced; the zero time for never.
-func rotation(record *pavv1.PavBucketAccess, grant *pavv1.BucketAccessGrant, every time.Duration) time.Time {
-	current := record.Status.Current
-	if current == nil || current.GrantedAt == nil || grant == nil {
-		return time.Time{}
-	}
-	granted := current.GrantedAt.Time
-	var at time.Time
-	if every > 0 {
-		at = granted.Add(every)
-	}
-	if current.ExpiresAt != nil {
-		// Two thirds of the way, so that there is time for attempts that fail.
-		if before := granted.Add(current.ExpiresAt.Sub(granted) * 2 / 3); at.IsZero() || before.Before(at) {
-			at = before
-		}
-	}
-	if requested, err := time.Parse(time.RFC3339Nano, record.Annotations[pavv1.RotateAnnotation]); err == nil && requested.After(current.Began()) && (at.IsZero() || requested.Before(at)) {
-		at = requested
-	}
-	if earliest := granted.Add(rotationPause); !at.IsZero() && at.Before(earliest) {
-		return earliest
-	}
-	return at
-}
-
 // overlapOf returns how long a former account works after a rotation.
 func overlapOf(provisioner *pavv1.PavProvisioner) time.Duration {
-	if provisioner == nil || provisioner.Spec.BucketAccessGrant == nil || provisioner.Spec.BucketAccessGrant.Overlap == nil {
-		return overlap
+	if provisioner == nil {
+		return podplan.Overlap(nil)
 	}
-	return provisioner.Spec.BucketAccessGrant.Overlap.Duration
+	return podplan.Overlap(provisioner.Spec.BucketAccessGrant)
 }
 
 // retire records that an account is to be revoked after a time. A store may have given an account that another one replaces the same name.

@@ -119,45 +119,6 @@ func TestDue(t *testing.T) {
 	}
 }
 
-func TestRotation(t *testing.T) {
-	granted := func(edits ...func(*pavv1.GrantedAccount)) *pavv1.GrantedAccount { return new(account(0, edits...)) } // an hour ago
-	expires := func(d time.Duration) func(*pavv1.GrantedAccount) {
-		return func(a *pavv1.GrantedAccount) { a.ExpiresAt = at(d) }
-	}
-	for name, test := range map[string]struct {
-		current   *pavv1.GrantedAccount
-		every     time.Duration
-		requested time.Duration
-		handled   bool
-		want      time.Time
-	}{
-		"nothing is granted":                  {every: time.Hour},
-		"never":                               {current: granted()},
-		"regularly":                           {current: granted(), every: 3 * time.Hour, want: noon.Add(2 * time.Hour)},
-		"before the credentials end":          {current: granted(expires(2 * time.Hour)), want: noon.Add(time.Hour)},
-		"whichever is first":                  {current: granted(expires(2 * time.Hour)), every: 90 * time.Minute, want: noon.Add(30 * time.Minute)},
-		"never twice within ten minutes":      {current: granted(), every: time.Minute, want: noon.Add(-50 * time.Minute)},
-		"as requested":                        {current: granted(), every: 3 * time.Hour, requested: -time.Minute, want: noon.Add(-time.Minute)},
-		"as was requested before":             {current: granted(), requested: -time.Minute, handled: true},
-		"requested before it was granted":     {current: granted(), requested: -2 * time.Hour},
-		"requested in the minute it was made": {current: granted(), requested: -59 * time.Minute, want: noon.Add(-50 * time.Minute)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			record := accessTo("a", pavv1.AccessReadWrite, test.current, nil, "b")
-			if test.requested != 0 {
-				text := noon.Add(test.requested).Format(pavv1.RetryFormat)
-				record.Annotations = map[string]string{pavv1.RotateAnnotation: text}
-				if test.handled {
-					record.Status.Current.RequestedAt = at(test.requested + time.Second)
-				}
-			}
-			if got := rotation(&record, &pavv1.BucketAccessGrant{}, test.every); !got.Equal(test.want) {
-				t.Errorf("got %v, want %v", got, test.want)
-			}
-		})
-	}
-}
-
 func TestNextAccount_HasANumberOfItsOwn(t *testing.T) {
 	record := accessTo("a", pavv1.AccessReadWrite, nil, nil, "b")
 	if got := nextAccount(&record); got.Number != 0 || got.AccountName != "ba-u" {

@@ -10,6 +10,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/attempt"
 	"github.com/albertofaria/pav/internal/controller/podrun"
+	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -82,24 +83,7 @@ func (o observation) nextRotation() time.Time {
 	if o.provisioner == nil {
 		return time.Time{}
 	}
-	grant := o.provisioner.Spec.BucketAccessGrant
-	if grant == nil {
-		return time.Time{}
-	}
-	return rotation(o.record, grant, rotateEvery(o.record, grant))
-}
-
-// rotateEvery returns how often an access gets a new account; 0 for never. A class can say so, too.
-func rotateEvery(record *pavv1.PavBucketAccess, grant *pavv1.BucketAccessGrant) time.Duration {
-	if text, ok := record.Spec.Parameters[pavv1.RotateEveryParameter]; ok {
-		if every, err := time.ParseDuration(text); err == nil && every >= rotationPause {
-			return every
-		}
-	}
-	if grant.RotateEvery != nil {
-		return grant.RotateEvery.Duration
-	}
-	return 0
+	return podplan.NextRotation(o.record, o.provisioner.Spec.BucketAccessGrant)
 }
 
 // isRotationDue reports whether the present account is to be replaced.

@@ -28,9 +28,7 @@ var policyNames = []string{
 // nodesPolicy is there only if the controller agent removes taints of nodes.
 const nodesPolicy = "pav-controller-nodes"
 
-// bucketRights is the ClusterRoleBinding that gives the controller agent what only buckets need. bucketPolicies are there with it.
-const bucketRights = "pav-controller-agent-buckets"
-
+// bucketPolicies are there with agent.BucketRights.
 var bucketPolicies = []string{"pav-credentials", "pav-controller-config-maps", "pav-controller-bucket-claims", "pav-controller-buckets"}
 
 // checkWebhooks checks whether the API server can call the webhooks.

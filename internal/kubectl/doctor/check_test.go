@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/kubectl/agent"
 	"github.com/albertofaria/pav/internal/protocol"
 )
 
@@ -40,7 +41,7 @@ func TestExamine_WhereAllIsWell_SaysSoForEachCheck(t *testing.T) {
 		got = append(got, string(row.Result)+" "+row.Check+": "+row.Message)
 	}
 	want := []string{
-		"ok definitions: 4 CustomResourceDefinitions are established, and have the fields of version 0.2.0",
+		"ok definitions: 6 CustomResourceDefinitions are established, and have the fields of version 0.2.0",
 		"ok controller agent: 2 replicas are ready in namespace storage; pod controller-agent-a leads",
 		"ok versions: the agents and this plugin have version 0.2.0",
 		"ok node agents: it is ready on 2 nodes",
@@ -50,6 +51,7 @@ func TestExamine_WhereAllIsWell_SaysSoForEachCheck(t *testing.T) {
 		"ok namespaces: pav-pods lets workflow pods mount, and has room for more of them",
 		"ok provisioners: 1 PavProvisioner is ready",
 		"ok volumes: none of 1 volume and 1 stage fails",
+		"ok buckets: they are not enabled, and not needed",
 		"ok leftovers: no object of a node, a claim or an owner that is gone; no deletion takes longer than 10m",
 	}
 	if diff := cmp.Diff(want, got); diff != "" || r.Result != OK || r.Namespace != "storage" || r.Version != "0.2.0" {
@@ -251,7 +253,7 @@ func TestExamine_FindsWhatIsWrong(t *testing.T) {
 			f.Volumes[0].Status = pavv1.PavVolumeStatus{Phase: pavv1.VolumeRetained}
 		}, []string{}},
 		"the owner of a pod is gone": {func(f *Facts) { f.Stages = nil },
-			[]string{"problem leftovers: the PavVolume, PavStage or PavSnapshot of 1 workflow pod is gone: pav-pods/stage-pod > kubectl -n pav-pods describe pod stage-pod"}},
+			[]string{"problem leftovers: PaV's record of 1 workflow pod is gone: pav-pods/stage-pod > kubectl -n pav-pods describe pod stage-pod"}},
 		"a snapshot cannot be created": {func(f *Facts) { f.Snapshots = snapshot(pavv1.PavSnapshotStatus{Failure: &pavv1.WorkflowFailure{}}) },
 			[]string{"problem volumes: 1 snapshot cannot be created: snapshot-s1 > kubectl pav describe pavsnapshot/snapshot-s1"}},
 		"a snapshot cannot be deleted": {func(f *Facts) {
@@ -359,8 +361,8 @@ func TestNames_AreThoseOfTheManifests(t *testing.T) {
 			}
 		}
 	}
-	if !strings.Contains(string(forBuckets), "kind: ClusterRoleBinding\nmetadata:\n  name: "+bucketRights+"\n") {
-		t.Errorf("deployment-buckets.yaml has no ClusterRoleBinding %s", bucketRights)
+	if !strings.Contains(string(forBuckets), "kind: ClusterRoleBinding\nmetadata:\n  name: "+agent.BucketRights+"\n") {
+		t.Errorf("deployment-buckets.yaml has no ClusterRoleBinding %s", agent.BucketRights)
 	}
 	chart, err := os.ReadFile("../../../deploy/chart/templates/52-policies-controller.yaml")
 	if err != nil || !strings.Contains(string(chart), "kind: ValidatingAdmissionPolicyBinding\nmetadata:\n  name: "+nodesPolicy+"\n") {

@@ -47,8 +47,8 @@ func Gather(ctx context.Context, reader client.Reader, version string, now func(
 	}
 	// Of two kinds, the one that refers to the other is read first: what it refers to is gone if it is not found later.
 	for _, gather := range []func(context.Context) error{
-		g.definitions, g.agentObjects, g.admission, g.services,
-		g.workflowPods, g.stages, g.snapshots, g.volumes, g.provisioners, g.persistentVolumes, g.claims,
+		g.definitions, g.agentObjects, g.admission, g.services, g.bucketAPIs,
+		g.workflowPods, g.stages, g.snapshots, g.accesses, g.buckets, g.volumes, g.provisioners, g.persistentVolumes, g.claims,
 		g.nodes, g.drivers, g.namespaces,
 	} {
 		if err := gather(ctx); err != nil {
@@ -172,7 +172,7 @@ func (g *gatherer) admission(ctx context.Context) error {
 			return err
 		}
 	}
-	g.BucketRights, err = g.get(ctx, getBucketRights, client.ObjectKey{Name: bucketRights}, &rbacv1.ClusterRoleBinding{})
+	g.BucketRights, err = g.get(ctx, getBucketRights, client.ObjectKey{Name: agent.BucketRights}, &rbacv1.ClusterRoleBinding{})
 	return err
 }
 
