@@ -10,11 +10,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	cosiv1 "github.com/albertofaria/pav/internal/api/cosi/v1alpha1"
 	obcv1 "github.com/albertofaria/pav/internal/api/objectbucket/v1alpha1"
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// A bucket of a real S3 server is claimed, and used with the keys of the claim by a client that is not ours. The keys reach no other bucket,
+// A bucket of a real S3 server is claimed, and used with the keys of the claim by a client that is not ours; by COSI as well. The keys reach no other bucket,
 // and are refused as soon as the claim is gone. Nothing of it is left in the server, or in the cluster.
 func TestExample_Buckets(t *testing.T) {
 	t.Parallel()
@@ -53,6 +54,7 @@ func TestExample_Buckets(t *testing.T) {
 	}
 	awaitGone(t, claim, accessOf(claim), objectBucketOf(claim), bucketOf(claim), secretOf(claim), configMapOf(claim))
 	removeBucket(t, other)
+	e.followCOSI(t)
 	if got := e.accounts(t); got != "" {
 		t.Errorf("the server has the accounts %q", got)
 	}
@@ -61,6 +63,31 @@ func TestExample_Buckets(t *testing.T) {
 	}
 	e.end(t, "s3-admin")
 	e.follow(t, "Clean up")
+}
+
+// followCOSI tries the part of the README about COSI: two accounts have access to one bucket, of which one cannot write.
+func (e *example) followCOSI(t *testing.T) {
+	t.Helper()
+	prints(t, e.follow(t, "The same provisioner serves COSI"), "Hello, COSI!")
+	claim := read(t, &cosiv1.BucketClaim{ObjectMeta: objectMeta(e.namespace, "films")})
+	if bucket := read(t, &cosiv1.Bucket{ObjectMeta: objectMeta("", claim.Status.BucketName)}); !claim.Status.BucketReady || !bucket.Status.BucketReady || bucket.Status.BucketID != bucket.Name {
+		t.Errorf("the claim has the status %+v, and its Bucket has %+v", claim.Status, bucket.Status)
+	}
+	accounts := e.accounts(t)
+	for _, name := range []string{"films-writer", "films-reader"} {
+		access := read(t, &cosiv1.BucketAccess{ObjectMeta: objectMeta(e.namespace, name)})
+		if !access.Status.AccessGranted || !strings.Contains(accounts, access.Status.AccountID) {
+			t.Errorf("%s has the status %+v, and the server has the accounts %q", name, access.Status, accounts)
+		}
+	}
+	for _, denied := range []string{"echo no > no.txt; s3cmd put no.txt s3://$COSI_S3_BUCKET_ID", "s3cmd rm s3://$COSI_S3_BUCKET_ID/hello.txt"} {
+		e.isRefusedTo(t, "films-reader", denied, "AccessDenied")
+	}
+	e.follow(t, "Delete the accesses")
+	for _, pod := range []string{"films-writer", "films-reader"} {
+		e.isRefusedTo(t, pod, "s3cmd ls s3://$COSI_S3_BUCKET_ID", "InvalidAccessKeyId")
+	}
+	awaitGone(t, claim, &cosiv1.Bucket{ObjectMeta: objectMeta("", claim.Status.BucketName)})
 }
 
 // wantConfigMap fails the test unless the ConfigMap of a claim says where its bucket is.
@@ -89,7 +116,13 @@ func (e *example) claimAnother(t *testing.T) *obcv1.ObjectBucketClaim {
 // got.
 func (e *example) isRefused(t *testing.T, command, reason string) {
 	t.Helper()
-	out, err := inPod(t.Context(), e.namespace, "photos", command)
+	e.isRefusedTo(t, "photos", command, reason)
+}
+
+// isRefusedTo is isRefused for another pod.
+func (e *example) isRefusedTo(t *testing.T, pod, command, reason string) {
+	t.Helper()
+	out, err := inPod(t.Context(), e.namespace, pod, command)
 	if err == nil || !strings.Contains(err.Error(), "S3 error: 403 ("+reason) {
 		t.Errorf("%s: it prints %q, and is not refused with %s: %v", command, out, reason, err)
 	}

@@ -153,8 +153,9 @@ func (e *example) removeAll(t *testing.T) {
 	for _, args := range [][]string{
 		// Volumes are deleted with the help of their server.
 		{"delete", "pods", "-n", e.namespace, "--selector=app!=s3"},
-		{"delete", "volumesnapshots,pvc,objectbucketclaims", "-n", e.namespace, "--all"},
-		{"delete", "--ignore-not-found", "storageclass/" + e.name, "volumesnapshotclass/" + e.name, "pavprovisioner/" + e.name},
+		{"delete", "volumesnapshots,pvc,objectbucketclaims,bucketaccesses", "-n", e.namespace, "--all"},
+		{"delete", "bucketclaims", "-n", e.namespace, "--all"},
+		{"delete", "--ignore-not-found", "storageclass/" + e.name, "bucketclass/" + e.name, "bucketaccessclass/" + e.name + "-write", "bucketaccessclass/" + e.name + "-read", "volumesnapshotclass/" + e.name, "pavprovisioner/" + e.name},
 	} {
 		if _, err := kubectl(ctx, "", args...); err != nil {
 			t.Error(err)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	cosiv1 "github.com/albertofaria/pav/internal/api/cosi/v1alpha1"
 	obcv1 "github.com/albertofaria/pav/internal/api/objectbucket/v1alpha1"
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
@@ -94,6 +95,7 @@ func bucketsLeft(ctx context.Context) error {
 	credentials, accesses := client.InNamespace(pavv1.CredentialsNamespace), client.HasLabels{pavv1.AccessLabel}
 	return errors.Join(
 		noneIn(ctx, &obcv1.ObjectBucketClaimList{}), noneIn(ctx, &obcv1.ObjectBucketList{}),
+		noneIn(ctx, &cosiv1.BucketClaimList{}), noneIn(ctx, &cosiv1.BucketAccessList{}), noneIn(ctx, &cosiv1.BucketList{}),
 		noneIn(ctx, &pavv1.PavBucketList{}), noneIn(ctx, &pavv1.PavBucketAccessList{}),
 		noneIn(ctx, &corev1.SecretList{}, credentials), noneIn(ctx, &corev1.SecretList{}, accesses), noneIn(ctx, &corev1.ConfigMapList{}, accesses),
 	)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	cosiv1 "github.com/albertofaria/pav/internal/api/cosi/v1alpha1"
 	obcv1 "github.com/albertofaria/pav/internal/api/objectbucket/v1alpha1"
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/test/agent"
@@ -55,7 +56,7 @@ func run(m *testing.M) (int, error) {
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
 		return 1, err
 	}
-	if err := errors.Join(pavv1.AddToScheme(scheme), snapshotv1.AddToScheme(scheme), obcv1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(pavv1.AddToScheme(scheme), snapshotv1.AddToScheme(scheme), obcv1.AddToScheme(scheme), cosiv1.AddToScheme(scheme)); err != nil {
 		return 1, err
 	}
 	if kube, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
@@ -91,7 +92,7 @@ func run(m *testing.M) (int, error) {
 // which buckets are claimed.
 const (
 	bucketsManifest = "deployment-buckets.yaml"
-	foreignKinds    = "deploy/foreign/objectbucket"
+	foreignKinds    = "deploy/foreign"
 )
 
 // install installs PaV as the README says, with buckets, unless it is installed.
@@ -110,7 +111,7 @@ func install(ctx context.Context) error {
 			input string
 			args  []string
 		}{
-			{"", []string{"apply", "-f", foreignKinds}}, // an uninstallation leaves them
+			{"", []string{"apply", "-R", "-f", foreignKinds}}, // an uninstallation leaves them
 			{verbose(string(manifests)), []string{"create", "-f", "-"}},
 			{"", []string{"create", "-f", bucketsManifest}},
 		} {
