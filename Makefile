@@ -14,7 +14,7 @@ export PAV_CLUSTER_CACHE := $(CACHE)
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 
 CLUSTER := bin/cluster
-GO_MODULES := . hack/image test/cluster test/commands test/conformance
+GO_MODULES := . hack/image test/cluster test/commands test/conformance test/reference/check-jsonschema test/reference/cosi-sidecar test/reference/lib-bucket-provisioner
 GO_FILES := $(shell find cmd internal jinja -name '*.go')
 
 GO_BUILD := CGO_ENABLED=0 go build -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)'
@@ -133,6 +133,22 @@ bin/versitygw.tar: bin/versitygw $(CLUSTER)
 bin/s3-tools.tar: test/objectstore/s3.sh $(CLUSTER)
 	$(CLUSTER) image s3 $< $@
 
+# What others wrote for the protocols of buckets, which the tests compare PaV with.
+REFERENCE := bin/lib-bucket-provisioner bin/cosi-driver bin/objectstorage-sidecar bin/check-jsonschema
+REFERENCE_BUILD = CGO_ENABLED=0 go -C test/reference/$(1) build -ldflags '-s -w' -o ../../../$@
+
+bin/lib-bucket-provisioner: $(wildcard test/reference/lib-bucket-provisioner/*)
+	$(call REFERENCE_BUILD,lib-bucket-provisioner) .
+
+bin/cosi-driver: $(wildcard test/reference/cosi-sidecar/go.* test/reference/cosi-sidecar/cosi-driver/*)
+	$(call REFERENCE_BUILD,cosi-sidecar) ./cosi-driver
+
+bin/objectstorage-sidecar: $(wildcard test/reference/cosi-sidecar/go.*)
+	$(call REFERENCE_BUILD,cosi-sidecar) sigs.k8s.io/container-object-storage-interface-provisioner-sidecar/cmd/objectstorage-sidecar
+
+bin/check-jsonschema: $(wildcard test/reference/check-jsonschema/*)
+	$(call REFERENCE_BUILD,check-jsonschema) .
+
 # Kubernetes' external-storage suite, the program that runs it, and the images that it needs.
 SUITE := bin/conformance.test bin/ginkgo bin/conformance-report bin/suite-agnhost.tar bin/suite-gnu.tar bin/suite-shell.tar bin/hello-populator.tar
 
@@ -194,7 +210,7 @@ packages: $(CLUSTER) ## Install the Debian packages that the tests take, where t
 	$(CLUSTER) packages
 
 .PHONY: compile
-compile: $(CLUSTER) bin/pav.tar bin/kubectl-pav bin/helm bin/integration.test bin/e2e.test $(EXAMPLE_IMAGES) $(SUITE) ## Compile Kubernetes and all other programs that the tests run
+compile: $(CLUSTER) bin/pav.tar bin/kubectl-pav bin/helm bin/integration.test bin/e2e.test $(EXAMPLE_IMAGES) $(REFERENCE) $(SUITE) ## Compile Kubernetes and all other programs that the tests run
 	$(CLUSTER) build
 
 .PHONY: verify
@@ -221,7 +237,7 @@ UNIT_TEST := go test -vet=off -ldflags '-s -w'
 .PHONY: test-unit
 test-unit: packages bin/helm bin/versitygw ## Run the unit tests, those on real mounts, and those of the templates
 	$(UNIT_TEST) -race -timeout 30m ./cmd/... ./deploy ./hack/... ./internal/...
-	$(UNIT_TEST) ./jinja/... ./test/jinja/... ./test/bench/... ./test/examples/... ./test/objectstore ./test/parts
+	$(UNIT_TEST) ./jinja/... ./test/jinja/... ./test/bench/... ./test/examples/... ./test/objectstore ./test/parts ./test/reference/...
 	$(UNIT_TEST) -race -run Concurrently ./test/jinja/sandbox
 	cd hack/image && $(UNIT_TEST) ./...
 	cd test/cluster && $(UNIT_TEST) ./...
@@ -249,7 +265,7 @@ INTEGRATION_PARTS := $(subst +, ,$(INTEGRATION))
 INTEGRATION_TEST = assets=$$($(CLUSTER) build) && cd test/integration && KUBEBUILDER_ASSETS=$$assets ../../bin/integration.test -test.timeout 45m
 FIRST_HALF := ^Test([A-O]|P[eo])
 
-bin/integration.test: $(GO_FILES) $(wildcard test/integration/*.go test/agent/*.go test/flood/*.go test/kubelet/*.go test/scrape/*.go test/seed/*.go test/simulation/*/*.go) go.mod go.sum
+bin/integration.test: $(GO_FILES) $(wildcard test/integration/*.go test/agent/*.go test/flood/*.go test/kubelet/*.go test/reference/*.go test/reference/chainsaw/*.go test/scrape/*.go test/seed/*.go test/simulation/*/*.go) go.mod go.sum
 	go test -c -o $@ ./test/integration
 
 .PHONY: test-integration $(INTEGRATION_PARTS)
@@ -259,7 +275,7 @@ test-integration-node: $(CLUSTER) bin/integration.test
 	KUBEBUILDER_ASSETS="$$($(CLUSTER) build)" go test -race -count=1 -timeout 45m -run '$(RACED)' ./test/integration
 	$(INTEGRATION_TEST) -test.run '^TestNode_' -test.skip '$(RACED)'
 
-test-integration-controller-1: $(CLUSTER) bin/helm bin/integration.test
+test-integration-controller-1: $(CLUSTER) bin/helm bin/integration.test $(REFERENCE)
 	$(INTEGRATION_TEST) -test.run '$(FIRST_HALF)' -test.skip '^TestNode_|$(RACED)|$(SIMULATED)'
 
 test-integration-controller-2: $(CLUSTER) bin/helm bin/integration.test
