@@ -28,6 +28,23 @@ func modifiable(p *pavv1.PavProvisioner, s *storagev1.StorageClass) {
 	s.Parameters = map[string]string{"pool": "fast", "iops": "1"}
 }
 
+// hasAttributesClasses reports whether the API server has VolumeAttributesClasses, as from 1.34 on.
+func hasAttributesClasses(c *cluster) bool { return c.minor >= 34 }
+
+// An API server that has no VolumeAttributesClasses drops their names from claims, which get volumes without attributes.
+func testWithoutAttributesClasses(t *testing.T, c *cluster) {
+	t.Helper()
+	const name = "never-modified"
+	driver(t, c, name, modifiable, func(p *pavv1.PavProvisioner, _ *storagev1.StorageClass) { p.Spec.VolumeCreation.PodTemplate = nil })
+	claim := mustCreate(t, c, withAttributes(claimOf(name, name), name))
+	pv, volume := bound(t, c, claim)
+	if pv.Spec.VolumeAttributesClassName != nil || volume.Status.Attributes != nil {
+		t.Errorf("the PersistentVolume names the class %v, and the volume has the attributes %v", pv.Spec.VolumeAttributesClassName, volume.Status.Attributes)
+	}
+	mustDelete(t, c, claim)
+	gone(t, c, pv)
+}
+
 // attributesClass makes a VolumeAttributesClass with one parameter, which is gone when the test ends.
 func attributesClass(t *testing.T, c *cluster, driver, name, key, value string) {
 	t.Helper()
@@ -72,6 +89,10 @@ func wantAttributes(t *testing.T, c *cluster, claim *corev1.PersistentVolumeClai
 func TestModification_OfAVolume_FromItsCreation(t *testing.T) {
 	c := start(t)
 	run(t, c)
+	if !hasAttributesClasses(c) {
+		testWithoutAttributesClasses(t, c)
+		return
+	}
 	driver(t, c, "modified", modifiable)
 	claim := mustCreate(t, c, withAttributes(ownedClaim("modified", "me"), "silver"))
 	wantEvent(t, c, claim, "Warning", "ProvisioningFailed", `VolumeAttributesClass "silver" does not exist`)
@@ -117,6 +138,9 @@ func TestModification_OfAVolume_FromItsCreation(t *testing.T) {
 // A claim changes its mind while modifications fail. The volume has no attributes at first.
 func TestModification_ThatFails_IsTriedAgainOrToAnotherClass(t *testing.T) {
 	c := start(t)
+	if !hasAttributesClasses(c) {
+		return // TestModification_OfAVolume_FromItsCreation shows what follows from that
+	}
 	run(t, c)
 	driver(t, c, "hardly-modified", func(p *pavv1.PavProvisioner, s *storagev1.StorageClass) {
 		modifiable(p, s)
@@ -166,6 +190,9 @@ func TestModification_ThatFails_IsTriedAgainOrToAnotherClass(t *testing.T) {
 // A pod that has started is seen to its end before the storage is deleted.
 func TestModification_OfAVolumeThatIsDeleted_EndsFirst(t *testing.T) {
 	c := start(t)
+	if !hasAttributesClasses(c) {
+		return // TestModification_OfAVolume_FromItsCreation shows what follows from that
+	}
 	run(t, c)
 	driver(t, c, "modified-to-the-end", func(p *pavv1.PavProvisioner, s *storagev1.StorageClass) {
 		modifiable(p, s)
@@ -204,6 +231,9 @@ func TestModification_OfAVolumeThatIsDeleted_EndsFirst(t *testing.T) {
 // attributes and gets others, with and without a failure in the middle: each pod runs exactly once.
 func TestModification_WithAnAgentThatIsStoppedAfterEachWrite(t *testing.T) {
 	c := start(t)
+	if !hasAttributesClasses(c) {
+		return // TestModification_OfAVolume_FromItsCreation shows what follows from that
+	}
 	attributesClass(t, c, "crash-modified", "slow", "iops", "1")
 	attributesClass(t, c, "crash-modified", "fast", "iops", "9")
 	for name, failures := range map[string]int{"all succeed": 0, "the first modification fails": 1} {
