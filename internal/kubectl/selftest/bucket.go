@@ -225,10 +225,10 @@ func (s *bucketScenario) revokeFormer(ctx context.Context) (outcome, error) {
 // where there is no such account.
 func (s *bucketScenario) revokeTwice(ctx context.Context) (outcome, error) {
 	account := s.granted.Status.Current.DeepCopy()
-	if err := hold(ctx, s.client, s.granted); err != nil {
+	if err := keep(ctx, s.client, s.granted); err != nil {
 		return outcome{}, err
 	}
-	if err := hold(ctx, s.client, s.record); err != nil {
+	if err := keep(ctx, s.client, s.record); err != nil {
 		return outcome{}, err
 	}
 	if err := client.IgnoreNotFound(s.client.Delete(ctx, s.access)); err != nil {
@@ -256,7 +256,7 @@ func (s *bucketScenario) revokeTwice(ctx context.Context) (outcome, error) {
 // remove deletes the claim, waits until the bucket is deleted, and lets PaV delete it again: a deletion must succeed where there is no such
 // bucket.
 func (s *bucketScenario) remove(ctx context.Context) (outcome, error) {
-	if err := hold(ctx, s.client, s.record); err != nil {
+	if err := keep(ctx, s.client, s.record); err != nil {
 		return outcome{}, err
 	}
 	if err := client.IgnoreNotFound(s.client.Delete(ctx, s.claim)); err != nil {

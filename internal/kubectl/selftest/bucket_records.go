@@ -17,8 +17,8 @@ import (
 // testFinalizer keeps the records of a bucket after PaV has given them up, so that PaV can be made to delete and to revoke again.
 const testFinalizer = pavv1.Group + "/test"
 
-// hold keeps a record, and release lets it be deleted.
-func hold(ctx context.Context, c client.Client, record client.Object) error {
+// keep holds a record, and release lets it be deleted.
+func keep(ctx context.Context, c client.Client, record client.Object) error {
 	return amend(ctx, c, record, func() { controllerutil.AddFinalizer(record, testFinalizer) })
 }
 

@@ -189,7 +189,7 @@ func TestAmend_TriesAgainAfterAConflict(t *testing.T) {
 		},
 	}).Build()
 	read := &pavv1.PavBucketAccess{ObjectMeta: metav1.ObjectMeta{Name: "a-1"}}
-	if err := hold(t.Context(), c, read); err != nil {
+	if err := keep(t.Context(), c, read); err != nil {
 		t.Fatal(err)
 	}
 	if err := amendStatus(t.Context(), c, read, func(a *pavv1.PavBucketAccess) { a.Status.Former = []pavv1.GrantedAccount{{Number: 3}} }); err != nil {
