@@ -181,7 +181,7 @@ func TestExamine_FindsWhatIsWrong(t *testing.T) {
 			f.Bindings[nodesPolicy] = true
 		}, []string{"problem policies: 1 ValidatingAdmissionPolicy does not exist: pav-controller-nodes: what the agents and tenants may do is not limited as it should be" + reapply}},
 		"the policies of buckets are missing": {func(f *Facts) {
-			f.BucketRights = true
+			f.BucketRights, f.Credentials = true, true
 			for _, name := range bucketPolicies[1:] {
 				f.Policies[name] = true
 			}

@@ -258,6 +258,7 @@ func TestLife_AClaimAsksForMore(t *testing.T) {
 	claim.Spec.AdditionalConfig = map[string]string{"maxSize": "1Gi", "maxObjects": "7"}
 	c := newCluster(t, claim, theClass(), theProvisioner())
 	c.pass(photos)
+	c.serve(claimUID)
 	asking := c.claim(photos)
 	delete(asking.Labels, "former")
 	asking.Spec.AdditionalConfig = map[string]string{"maxSize": "2Gi"}
