@@ -113,7 +113,7 @@ func (r *Reconciler) forget(ctx context.Context, o observation, d rule.Decision)
 			}
 			if left {
 				r.tell(o, true, protocol.SecretLeft, fmt.Sprintf("Secret %s/%s cannot be emptied: if it is immutable, delete it, and remove its finalizers; its account is revoked",
-					o.record.Spec.Requester.Namespace, accessed.SecretName))
+					secretNamespace(o.record), accessed.SecretName))
 			}
 		}
 	}

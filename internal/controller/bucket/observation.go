@@ -31,7 +31,7 @@ type observation struct {
 	// holder is the name of another PavBucket that has the bucket, or "".
 	holder string
 
-	// accesses are the names of the PavBucketAccesses to the bucket.
+	// accesses says who has access to the bucket, one text for each PavBucketAccess.
 	accesses []string
 
 	podrun.Found
