@@ -66,6 +66,8 @@ func hasAccount(id string) accessEdit {
 
 func accessDeleted(o *accessObservation) { o.access.DeletionTimestamp = new(metav1.NewTime(noon)) }
 
+func accessNotHeld(o *accessObservation) { o.access.Finalizers = nil }
+
 func accessReleased(o *accessObservation) { o.record.Spec.Released = true }
 
 func accessRecordGone(o *accessObservation) { o.record = nil }
@@ -130,25 +132,26 @@ func TestDecideAccess_WithoutARecord(t *testing.T) {
 
 func TestDecideAccess_WithARecord(t *testing.T) {
 	checkAccesses(t, map[string]decision{
-		"it waits for an account":                    {got: decideAccess(granting()), want: rule.Done},
-		"it has no finalizer":                        {got: decideAccess(granting(func(o *accessObservation) { o.access.Finalizers = nil })), want: stepShow},
-		"it says that it has an account":             {got: decideAccess(granting(func(o *accessObservation) { o.access.Status.AccessGranted = true })), want: stepShow},
-		"it has an account":                          {got: decideAccess(granting(hasAccount("id"))), want: stepShow},
-		"it shows its account":                       {got: decideAccess(granted()), want: rule.Done},
-		"it has another account":                     {got: decideAccess(granted(hasAccount("id-1"))), want: stepShow},
-		"nobody told what its account is":            {got: decideAccess(granted(hasAccount(""))), want: stepShow},
-		"its class and provisioner are gone":         {got: decideAccess(granted(accessDriverGone)), want: rule.Done},
-		"an administrator gave it up":                {got: decideAccess(granted(accessReleased)), want: stepRefuse, reason: protocol.BucketAccessRefused, message: "given up"},
-		"another account is requested":               {got: decideAccess(granted(rotate(noon.Add(-time.Minute)))), want: stepRotate},
-		"another account will be requested":          {got: decideAccess(granted(rotate(noon.Add(time.Minute)))), want: rule.Done, after: time.Minute},
-		"another account was requested":              {got: decideAccess(granted(rotate(noon), rotated(noon))), want: rule.Done},
-		"it is deleted":                              {got: decideAccess(granted(accessDeleted)), want: stepRelease},
-		"it is deleted while it waits":               {got: decideAccess(granting(accessDeleted)), want: stepRelease},
-		"it is gone":                                 {got: decideAccess(granted(func(o *accessObservation) { o.access = nil })), want: stepRelease},
-		"it is being revoked":                        {got: decideAccess(granted(accessDeleted, accessReleased)), want: rule.Done},
-		"it is revoked":                              {got: decideAccess(granted(accessDeleted, accessRecordGone)), want: stepLetGo},
-		"it is revoked, and its provisioner is gone": {got: decideAccess(granted(accessDeleted, accessRecordGone, accessDriverGone)), want: stepLetGo},
-		"it is revoked, and was not held":            {got: decideAccess(granted(accessDeleted, accessRecordGone, func(o *accessObservation) { o.access.Finalizers = nil })), want: rule.Done},
+		"it waits for an account":                             {got: decideAccess(granting()), want: rule.Done},
+		"it has no finalizer":                                 {got: decideAccess(granting(accessNotHeld)), want: stepShow},
+		"it says that it has an account":                      {got: decideAccess(granting(func(o *accessObservation) { o.access.Status.AccessGranted = true })), want: stepShow},
+		"it has an account":                                   {got: decideAccess(granting(hasAccount("id"))), want: stepShow},
+		"it shows its account":                                {got: decideAccess(granted()), want: rule.Done},
+		"it shows its account, and the finalizer was removed": {got: decideAccess(granted(accessNotHeld)), want: rule.Done},
+		"it has another account":                              {got: decideAccess(granted(hasAccount("id-1"))), want: stepShow},
+		"nobody told what its account is":                     {got: decideAccess(granted(hasAccount(""))), want: stepShow},
+		"its class and provisioner are gone":                  {got: decideAccess(granted(accessDriverGone)), want: rule.Done},
+		"an administrator gave it up":                         {got: decideAccess(granted(accessReleased)), want: stepRefuse, reason: protocol.BucketAccessRefused, message: "given up"},
+		"another account is requested":                        {got: decideAccess(granted(rotate(noon.Add(-time.Minute)))), want: stepRotate},
+		"another account will be requested":                   {got: decideAccess(granted(rotate(noon.Add(time.Minute)))), want: rule.Done, after: time.Minute},
+		"another account was requested":                       {got: decideAccess(granted(rotate(noon), rotated(noon))), want: rule.Done},
+		"it is deleted":                                       {got: decideAccess(granted(accessDeleted)), want: stepRelease},
+		"it is deleted while it waits":                        {got: decideAccess(granting(accessDeleted)), want: stepRelease},
+		"it is gone":                                          {got: decideAccess(granted(func(o *accessObservation) { o.access = nil })), want: stepRelease},
+		"it is being revoked":                                 {got: decideAccess(granted(accessDeleted, accessReleased)), want: rule.Done},
+		"it is revoked":                                       {got: decideAccess(granted(accessDeleted, accessRecordGone)), want: stepLetGo},
+		"it is revoked, and its provisioner is gone":          {got: decideAccess(granted(accessDeleted, accessRecordGone, accessDriverGone)), want: stepLetGo},
+		"it is revoked, and was not held":                     {got: decideAccess(granted(accessDeleted, accessRecordGone, accessNotHeld)), want: rule.Done},
 	})
 }
 

@@ -55,13 +55,22 @@ func (o accessObservation) isOurs() bool {
 // isReleased reports whether the record is given up, which cannot be taken back.
 func (o accessObservation) isReleased() bool { return o.record != nil && o.record.Spec.Released }
 
-// isHeld reports whether an access that is being deleted has the finalizer.
+// isHeld reports whether an access has the finalizer.
 func (o accessObservation) isHeld() bool {
 	return o.access != nil && controllerutil.ContainsFinalizer(o.access, cosiv1.AccessFinalizer)
 }
 
+// needsFinalizer reports whether the access is to get COSI's finalizer. It gets it until it shows an account for the first time, and not
+// again if someone removes it after that: COSI's sidecar v0.1.0 removes it from the accesses of all drivers whenever one of them changes,
+// so that both would go on forever. PaV decides nothing by it: of an access that is gone, the record is revoked all the same.
+func (o accessObservation) needsFinalizer() bool {
+	return !o.isHeld() && !o.access.Status.AccessGranted
+}
+
 // isShown reports whether the access shows what its record says.
-func (o accessObservation) isShown() bool { return o.isHeld() && o.access.Status == o.status() }
+func (o accessObservation) isShown() bool {
+	return !o.needsFinalizer() && o.access.Status == o.status()
+}
 
 // status returns the status that the access is to have.
 func (o accessObservation) status() cosiv1.BucketAccessStatus {

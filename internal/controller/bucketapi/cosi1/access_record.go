@@ -75,7 +75,8 @@ func (r *Reconciler) showAccess(ctx context.Context, o accessObservation, d rule
 		return err
 	}
 	held := o.access.DeepCopy()
-	if controllerutil.AddFinalizer(held, cosiv1.AccessFinalizer) {
+	if o.needsFinalizer() {
+		controllerutil.AddFinalizer(held, cosiv1.AccessFinalizer)
 		if err := bucketapi.Patch(ctx, r.Client, o.access, held); err != nil {
 			return err
 		}

@@ -168,6 +168,29 @@ func TestLife_OfAnAccess(t *testing.T) {
 	}
 }
 
+// COSI's sidecar v0.1.0 removes the finalizers of all accesses, also of those of other drivers. PaV does not add that of an access again
+// which shows its account, and revokes the access all the same.
+func TestLife_AnAccessThatLosesItsFinalizer(t *testing.T) {
+	c := withAccessTo(t)
+	c.grant("id")
+	c.pass()
+	for _, account := range []string{"id", "id-1"} {
+		free := c.access()
+		free.Finalizers = nil
+		c.must(c.Update(t.Context(), free))
+		c.grant(account)
+		c.pass()
+		if a := c.access(); len(a.Finalizers) > 0 || a.Status.AccountID != account {
+			t.Errorf("the access has the finalizers %q and account %q", a.Finalizers, a.Status.AccountID)
+		}
+	}
+	c.must(c.Delete(t.Context(), c.access()))
+	c.pass()
+	if c.access() != nil || !c.accessRecord().Spec.Released {
+		t.Error("the access is gone, and its account is not given up")
+	}
+}
+
 // A claim that is deleted waits for those who have access, and an access that comes later gets nothing.
 func TestLife_AClaimWithAnAccessIsDeleted(t *testing.T) {
 	c := withAccessTo(t)
