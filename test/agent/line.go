@@ -159,11 +159,13 @@ func isWrite(request *http.Request) bool {
 	return request.Method != http.MethodGet && !strings.Contains(path, "/events") && !strings.Contains(path, "/leases")
 }
 
+func isDryRun(request *http.Request) bool { return request.URL.Query().Has("dryRun") }
+
 // stall holds a request if the agent has stalled, which it does before a write.
 func (l *Line) stall(request *http.Request) *http.Request {
 	l.mu.Lock()
 	write := request.Method + " " + request.URL.Path
-	due := l.StallAfter > 0 && len(l.writes) >= l.StallAfter || len(l.held) > 0 || write == l.stallsAt
+	due := l.StallAfter > 0 && len(l.writes) >= l.StallAfter || len(l.held) > 0 || write == l.stallsAt && !isDryRun(request)
 	if due && isWrite(request) {
 		if len(l.held) == 0 {
 			close(l.stalled)
@@ -179,7 +181,7 @@ func (l *Line) stall(request *http.Request) *http.Request {
 	return request.WithContext(context.WithoutCancel(request.Context()))
 }
 
-// StallAt makes the agent stall before the next write of a method and path, as in Writes, with StallAfter's effect.
+// StallAt makes the agent stall before the next write of a method and path, as in Writes, with StallAfter's effect. A dry run is none.
 func (l *Line) StallAt(write string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

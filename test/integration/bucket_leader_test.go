@@ -3,10 +3,13 @@ package integration
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	obcv1 "github.com/albertofaria/pav/internal/api/objectbucket/v1alpha1"
@@ -210,6 +213,57 @@ func TestBucketCreationPod_OfAStalledLeader(t *testing.T) {
 			exists(t, c, b.bucket, "is retained", func(b *pavv1.PavBucket) bool { return b.Status.Phase == pavv1.BucketRetained && len(b.Finalizers) == 0 })
 			mustDelete(t, c, b.bucket)
 			b.wantGone(t)
+		})
+	}
+}
+
+// A leader stalls before it writes the credentials of an account, or before it gives the Secret its finalizer. The next leader delivers
+// them, and then those of a later account, which the first one does not write over.
+func TestSecret_OfAStalledLeader(t *testing.T) {
+	const name = "late-secret"
+	for kind, write := range map[string]string{
+		"that is created": "POST /api/v1/namespaces/default/secrets", "that exists": "PUT /api/v1/namespaces/default/secrets/" + name,
+	} {
+		t.Run(kind, func(t *testing.T) {
+			l := leads(t)
+			c := l.c
+			driver(t, c, name, ofBuckets, func(p *pavv1.PavProvisioner, _ *storagev1.StorageClass) {
+				p.Spec.BucketAccessGrant.Overlap = &metav1.Duration{}
+			})
+			b := claimBucket(t, c, name, name)
+			bucket, next := "photos-"+string(b.object.UID), b.account()+"-1"
+			end(t, c, recordedPod(t, c, b.bucket, pavv1.WorkflowBucketCreation, 1, bucket), workflow.Result{Created: true}, 0)
+			grant := func(number int32, account string, others ...string) {
+				t.Helper()
+				pod := recordedPod(t, c, b.access, pavv1.WorkflowGrant, number, account+" in "+grantsOf(bucket, append(others, account)...))
+				result, err := sealed(pod, account, canary)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if number == 1 {
+					l.first.Line.StallAt(write)
+				}
+				end(t, c, pod, result, 0)
+			}
+			grant(1, b.account())
+			l.takeOver(t)
+			exists(t, c, b.object, "is bound", func(o *obcv1.ObjectBucketClaim) bool { return o.Status.Phase == obcv1.ClaimBound })
+			rotate(t, c, b.access, b.object)
+			grant(2, next, b.account())
+			end(t, c, recordedPod(t, c, b.access, pavv1.WorkflowRevocation, 3, b.account()+" in "+grantsOf(bucket, next)), workflow.Result{}, 0)
+			hasNext := func(s *corev1.Secret) bool { return string(s.Data[obcv1.AWSAccessKeyID]) == next }
+			exists(t, c, b.secret(), "has the credentials of the later account", hasNext)
+			l.first.Line.Resume()
+			eventually(t, "the write of the first leader is refused", func(context.Context) (bool, string) {
+				return slices.Contains(l.first.Line.Lost(), write), fmt.Sprint(l.first.Line.Lost())
+			})
+			l.first.Stop(t)
+			exists(t, c, b.secret(), "has them still", hasNext)
+			mustDelete(t, c, b.object)
+			end(t, c, recordedPod(t, c, b.access, pavv1.WorkflowRevocation, 4, next+" in "+grantsOf(bucket)), workflow.Result{}, 0)
+			end(t, c, recordedPod(t, c, b.bucket, pavv1.WorkflowBucketDeletion, 2, bucket+" True"), workflow.Result{}, 0)
+			b.wantGone(t)
+			noPodIsLeft(t, c)
 		})
 	}
 }

@@ -2,7 +2,6 @@ package integration
 
 import (
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -46,7 +45,7 @@ func liveWithCOSI(t *testing.T, c *cluster) {
 	for _, access := range accesses {
 		access.wantAccount(t, access.account())
 	}
-	accesses[0].rotate(t)
+	rotate(t, c, accesses[0].record, accesses[0].object)
 	accesses[0].wantAccount(t, accesses[0].account()+"-1")
 	for _, access := range accesses {
 		exists(t, c, access.record, "has one account, and nothing else to do", func(a *pavv1.PavBucketAccess) bool {
@@ -74,22 +73,4 @@ func (a *cosiAccess) wantAccount(t *testing.T, account string) {
 	exists(t, a.c, a.secret(), "has the credentials of "+account, func(s *corev1.Secret) bool {
 		return string(s.Data[cosiv1.SecretS3AccessKeyID]) == account && string(s.Data[cosiv1.SecretS3AccessSecretKey]) == canary
 	})
-}
-
-// rotate asks for another account, an hour after the present one was granted.
-func (a *cosiAccess) rotate(t *testing.T) {
-	t.Helper()
-	before := a.record.DeepCopy()
-	exists(t, a.c, before, "has an account", func(a *pavv1.PavBucketAccess) bool { return a.Status.Current != nil })
-	aged := before.DeepCopy()
-	hourAgo := metav1.NewTime(time.Now().Add(-time.Hour))
-	aged.Status.Current.GrantedAt, aged.Status.Current.RequestedAt = &hourAgo, &hourAgo
-	if err := a.c.Admin.Status().Patch(t.Context(), aged, client.MergeFrom(before)); err != nil {
-		t.Fatal(err)
-	}
-	asks := a.object.DeepCopy()
-	metav1.SetMetaDataAnnotation(&asks.ObjectMeta, pavv1.RotateAnnotation, time.Now().UTC().Format(pavv1.RetryFormat))
-	if err := a.c.Admin.Patch(t.Context(), asks, client.MergeFrom(a.object)); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -5,12 +5,14 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	obcv1 "github.com/albertofaria/pav/internal/api/objectbucket/v1alpha1"
@@ -148,6 +150,23 @@ func (b *bucketClaim) grant(t *testing.T, number int32, name string, others ...s
 	}
 	end(t, b.c, pod, result, 0)
 	exists(t, b.c, b.object, "is bound", func(c *obcv1.ObjectBucketClaim) bool { return c.Status.Phase == obcv1.ClaimBound })
+}
+
+// rotate asks for another account of an access, an hour after the present one was granted.
+func rotate(t *testing.T, c *cluster, record *pavv1.PavBucketAccess, requester client.Object) {
+	t.Helper()
+	before := record.DeepCopy()
+	exists(t, c, before, "has an account", func(a *pavv1.PavBucketAccess) bool { return a.Status.Current != nil })
+	aged := before.DeepCopy()
+	hourAgo := metav1.NewTime(time.Now().Add(-time.Hour))
+	aged.Status.Current.GrantedAt, aged.Status.Current.RequestedAt = &hourAgo, &hourAgo
+	if err := c.Admin.Status().Patch(t.Context(), aged, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	asks := fmt.Sprintf(`{"metadata": {"annotations": {%q: %q}}}`, pavv1.RotateAnnotation, time.Now().UTC().Format(pavv1.RetryFormat))
+	if err := c.Admin.Patch(t.Context(), requester, client.RawPatch(types.MergePatchType, []byte(asks))); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // grantsOf is what pods see of a bucket whose accounts may read and write.

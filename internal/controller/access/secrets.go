@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -18,6 +19,7 @@ import (
 	"github.com/albertofaria/pav/internal/controller/rule"
 	"github.com/albertofaria/pav/internal/credentials"
 	"github.com/albertofaria/pav/internal/protocol"
+	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -26,6 +28,9 @@ const privateKey = "private"
 
 // errNameTaken is wrapped by errors about Secrets that belong to others.
 var errNameTaken = fmt.Errorf("belongs to something else")
+
+// errNoVersion means that the answer to a dry run has no version, which is not what an API server answers.
+var errNoVersion = errors.New("the API server did not say which version of the Secret it has")
 
 // secretOf returns a Secret of an access, without data. A Secret is written as a whole, since it cannot be read.
 func secretOf(record *pavv1.PavBucketAccess, name string) (*corev1.Secret, error) {
@@ -48,17 +53,84 @@ func secretOf(record *pavv1.PavBucketAccess, name string) (*corev1.Secret, error
 }
 
 // writeSecret writes a Secret of an access, whether it exists or not, and returns its UID. The error is a refusal if another object has
-// its name.
+// its name, and reconcile.ErrStale if this agent is not the one to write it, or not yet.
+//
+// The recorded UID is no precondition: an agent may have been killed after it had created the Secret once more, and before it recorded
+// that.
 func (r *Reconciler) writeSecret(ctx context.Context, record *pavv1.PavBucketAccess, name string, data map[string][]byte) (types.UID, error) {
 	secret, err := secretOf(record, name)
 	if err != nil {
 		return "", err
 	}
 	secret.Data, secret.Finalizers = data, secretFinalizers[record.Spec.API]
-	if err := r.put(ctx, secret); err != nil {
+	seen, err := r.seeSecret(ctx, secret)
+	switch {
+	case apierrors.IsNotFound(err):
+		if seen, err = r.createSecret(ctx, record, secret); err != nil {
+			return "", err
+		}
+	case err != nil:
+		return "", aboutSecret(secret, "replacing", err)
+	}
+	if err := r.replaceSecret(ctx, record, secret, seen); err != nil {
 		return "", err
 	}
 	return secret.UID, nil
+}
+
+// seeSecret returns what the API server would make of a Secret that exists, with its UID and version, by a dry run of its replacement: no
+// agent can read it.
+func (r *Reconciler) seeSecret(ctx context.Context, secret *corev1.Secret) (*corev1.Secret, error) {
+	seen := secret.DeepCopy()
+	err := r.Secrets.Update(ctx, seen, client.DryRunAll)
+	return seen, err
+}
+
+// replaceSecret replaces a Secret that was seen, unless newer credentials may be in it: an agent that has stalled, and leads no more, has
+// old ones. An agent that has newer ones has changed the record before it writes them. So this one asks whether the record is as it was
+// after it has seen the Secret, and replaces that version and no other. The error is reconcile.ErrStale if one of them has changed.
+func (r *Reconciler) replaceSecret(ctx context.Context, record *pavv1.PavBucketAccess, secret, seen *corev1.Secret) error {
+	if seen.UID == "" || seen.ResourceVersion == "" {
+		return errNoVersion // without it, any version would be replaced
+	}
+	if err := r.checkUnchanged(ctx, record); err != nil {
+		return err
+	}
+	secret.UID, secret.ResourceVersion = seen.UID, seen.ResourceVersion
+	err := r.Secrets.Update(ctx, secret)
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return reconcile.ErrStale
+	}
+	return aboutSecret(secret, "replacing", err)
+}
+
+// createSecret creates a Secret, which is to be replaced at once. A creation can have no precondition: an agent that stalls just before it
+// may create a Secret of an access that is gone by then. Kubernetes deletes what has lost its owner, but not what has finalizers, so that
+// these are added by the replacement.
+func (r *Reconciler) createSecret(ctx context.Context, record *pavv1.PavBucketAccess, secret *corev1.Secret) (*corev1.Secret, error) {
+	if err := r.checkUnchanged(ctx, record); err != nil {
+		return nil, err
+	}
+	created := secret.DeepCopy()
+	created.Finalizers = nil
+	err := r.Secrets.Create(ctx, created)
+	if apierrors.IsAlreadyExists(err) {
+		return nil, reconcile.ErrStale
+	}
+	return created, aboutSecret(secret, "creating", err)
+}
+
+// checkUnchanged returns reconcile.ErrStale if the API server does not have a record any more as it is here.
+func (r *Reconciler) checkUnchanged(ctx context.Context, record *pavv1.PavBucketAccess) error {
+	live := &metav1.PartialObjectMetadata{}
+	live.SetGroupVersionKind(pavv1.GroupVersion.WithKind(kind))
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(record), live); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading PavBucketAccess %q: %w", record.Name, err)
+	}
+	if live.UID != record.UID || live.ResourceVersion != record.ResourceVersion {
+		return reconcile.ErrStale
+	}
+	return nil
 }
 
 // tryWritingSecret returns the error that writeSecret would, and writes nothing.
@@ -67,44 +139,11 @@ func (r *Reconciler) tryWritingSecret(ctx context.Context, record *pavv1.PavBuck
 	if err != nil {
 		return err
 	}
-	return r.put(ctx, secret, client.DryRunAll)
-}
-
-// put creates a Secret, or replaces it if it is this access's: if it has the label of the access, which a policy demands. The recorded UID
-// is no precondition: an agent may have been killed after it had created the Secret once more, and before it recorded that.
-func (r *Reconciler) put(ctx context.Context, secret *corev1.Secret, options ...dryRun) error {
-	replacement := secret.DeepCopy()
-	err := r.Secrets.Create(ctx, secret, createOptions(options)...)
+	err = r.Secrets.Create(ctx, secret.DeepCopy(), client.DryRunAll)
 	if !apierrors.IsAlreadyExists(err) {
 		return aboutSecret(secret, "creating", err)
 	}
-	err = r.Secrets.Update(ctx, replacement, updateOptions(options)...)
-	if err == nil {
-		secret.UID = replacement.UID
-	}
-	return aboutSecret(secret, "replacing", err)
-}
-
-// dryRun is an option of both kinds of writes.
-type dryRun interface {
-	client.CreateOption
-	client.UpdateOption
-}
-
-func createOptions(options []dryRun) []client.CreateOption {
-	all := make([]client.CreateOption, len(options))
-	for i := range options {
-		all[i] = options[i]
-	}
-	return all
-}
-
-func updateOptions(options []dryRun) []client.UpdateOption {
-	all := make([]client.UpdateOption, len(options))
-	for i := range options {
-		all[i] = options[i]
-	}
-	return all
+	return aboutSecret(secret, "replacing", r.Secrets.Update(ctx, secret, client.DryRunAll))
 }
 
 // aboutSecret returns an error about the write of a Secret. It has nothing of the API server's text, which may quote a Secret; only the
@@ -146,7 +185,7 @@ func (r *Reconciler) removeSecret(ctx context.Context, record *pavv1.PavBucketAc
 	if err != nil {
 		return false, err
 	}
-	err = r.Secrets.Update(ctx, secret)
+	seen, err := r.seeSecret(ctx, secret)
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
 		return false, nil // it is gone, or belongs to something else
@@ -154,6 +193,9 @@ func (r *Reconciler) removeSecret(ctx context.Context, record *pavv1.PavBucketAc
 		return wasDelivered(record, name), nil
 	case err != nil:
 		return false, aboutSecret(secret, "emptying", err)
+	}
+	if err := r.replaceSecret(ctx, record, secret, seen); err != nil {
+		return false, err
 	}
 	err = r.Secrets.Delete(ctx, secret, client.Preconditions{UID: new(secret.UID)})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {

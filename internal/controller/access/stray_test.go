@@ -118,7 +118,7 @@ func newWorld(t *testing.T, s state, others ...client.Object) *world {
 	kube := reconciletest.Client(t, append(objects, s.provisioner)...)
 	w := &world{kube: kube, events: record.NewFakeRecorder(100), name: s.record.Name}
 	w.Reconciler = &Reconciler{
-		Client: kube, Live: kube, Secrets: kube, Runner: &workflow.Runner{Client: kube}, Events: w.events, Now: func() time.Time { return noon },
+		Client: kube, Live: kube, Secrets: answersDryRuns(kube), Runner: &workflow.Runner{Client: kube}, Events: w.events, Now: func() time.Time { return noon },
 		Templates: template.NewEvaluator(template.DefaultLimits()),
 		Pool:      attempt.NewPool(queue.Limits{Overall: 10, PerProvisioner: 10}), Turns: turn.New(func(string) {}), AdoptOthers: func(context.Context) error { return nil },
 	}
