@@ -81,7 +81,7 @@ func (r *Reconciler) shared(ctx context.Context, o observation) (credentials.Cre
 	if o.refusal() != nil {
 		return nil, refuse("no access can be granted any more: %s", o.refusal().Message)
 	}
-	request, err := r.grantRequest(ctx, o, o.record.Status.Granting)
+	request, err := r.grantRequest(ctx, o, r.cached, o.record.Status.Granting)
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,6 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/rule"
-	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/reconcile"
 )
 
@@ -68,65 +67,4 @@ func (r *Reconciler) confirmed(ctx context.Context, o observation, next rule.Ste
 		return o, reconcile.ErrStale
 	}
 	return o, nil
-}
-
-// granted returns the buckets of an access, each with all grants that are to be in force on it: with that of an account that is granted,
-// and without that of one that is revoked. The accesses of a bucket are looked up in the cache, since none has an account that this agent
-// has not seen: it checked that once, when it began to lead. What accounts they have, the API server says.
-func (r *Reconciler) granted(ctx context.Context, o observation, with, without *pavv1.GrantedAccount) ([]podplan.GrantedBucket, error) {
-	granted := make([]podplan.GrantedBucket, len(o.buckets))
-	for i, bucket := range o.buckets {
-		same, err := r.sameBucket(ctx, bucket)
-		if err != nil {
-			return nil, err
-		}
-		accesses, err := r.accessesTo(ctx, same)
-		if err != nil {
-			return nil, err
-		}
-		granted[i] = podplan.GrantedBucket{Record: bucket, Grants: grantsOn(same, accesses, o.record.Name, with, without, o.now)}
-	}
-	return granted, nil
-}
-
-// sameBucket returns the names of the PavBuckets that are of the same bucket as one of them, which is first.
-func (r *Reconciler) sameBucket(ctx context.Context, bucket *pavv1.PavBucket) ([]string, error) {
-	records, err := reconcile.BucketsOf(ctx, r.Client, reconcile.StorageOfBucket(bucket))
-	if err != nil {
-		return nil, err
-	}
-	same := []string{bucket.Name}
-	for i := range records {
-		if records[i].Name != bucket.Name {
-			same = append(same, records[i].Name)
-		}
-	}
-	return same, nil
-}
-
-// accessesTo returns the accesses to PavBuckets, as the API server has them.
-func (r *Reconciler) accessesTo(ctx context.Context, buckets []string) ([]pavv1.PavBucketAccess, error) {
-	var accesses []pavv1.PavBucketAccess
-	known := map[string]bool{}
-	for _, bucket := range buckets {
-		cached, err := reconcile.AccessesTo(ctx, r.Client, bucket)
-		if err != nil {
-			return nil, err
-		}
-		for i := range cached {
-			name := cached[i].Name
-			if known[name] {
-				continue
-			}
-			known[name] = true
-			live, err := reconcile.Optional(ctx, r.Live, client.ObjectKey{Name: name}, &pavv1.PavBucketAccess{})
-			if err != nil {
-				return nil, err
-			}
-			if live != nil {
-				accesses = append(accesses, *live)
-			}
-		}
-	}
-	return accesses, nil
 }

@@ -28,7 +28,7 @@ func (r *Reconciler) grant(ctx context.Context, o observation, d rule.Decision) 
 	}
 	account, begin := nextAccount(o.record), r.beginning(o)
 	account.RequestedAt = new(metav1.NewTime(r.Now()))
-	request, err := r.grantRequest(ctx, o, &account)
+	request, err := r.grantRequest(ctx, o, r.cached, &account)
 	if err != nil {
 		return err
 	}
@@ -63,8 +63,8 @@ func (r *Reconciler) grant(ctx context.Context, o observation, d rule.Decision) 
 }
 
 // grantRequest returns the request to grant access with an account.
-func (r *Reconciler) grantRequest(ctx context.Context, o observation, account *pavv1.GrantedAccount) (podplan.AccessRequest, error) {
-	buckets, err := r.granted(ctx, o, account, nil)
+func (r *Reconciler) grantRequest(ctx context.Context, o observation, accesses lookup, account *pavv1.GrantedAccount) (podplan.AccessRequest, error) {
+	buckets, err := r.granted(ctx, o, accesses, account, nil)
 	if err != nil {
 		return podplan.AccessRequest{}, err
 	}
@@ -104,7 +104,7 @@ func (r *Reconciler) checkCeilings(ctx context.Context, o observation, request p
 		if err != nil {
 			return err
 		}
-		accesses, err := r.accessesTo(ctx, same)
+		accesses, err := r.live(ctx, o.record, same)
 		if err != nil {
 			return err
 		}

@@ -155,11 +155,11 @@ func (r *Reconciler) render(ctx context.Context, o observation) (rendered map[st
 		if account != nil {
 			about.Account = account.Number
 		}
-		rendered, err = r.planRevocation(ctx, o, account)
+		rendered, err = r.planRevocation(ctx, o, r.live, account)
 		return rendered, about, err
 	}
 	about.Account = status.Granting.Number
-	request, err := r.grantRequest(ctx, o, status.Granting)
+	request, err := r.grantRequest(ctx, o, r.live, status.Granting)
 	if err != nil {
 		return nil, about, err
 	}

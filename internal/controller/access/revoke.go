@@ -44,7 +44,7 @@ func (r *Reconciler) revoke(ctx context.Context, o observation, d rule.Decision)
 		status.LastHandledRetry = o.record.Annotations[pavv1.RetryAnnotation]
 		status.ProvisionerGeneration = o.provisioner.Generation
 	}
-	pod, err := r.planRevocation(ctx, o, o.revoking())
+	pod, err := r.planRevocation(ctx, o, r.cached, o.revoking())
 	if err != nil {
 		return r.refuse(ctx, o, pavv1.WorkflowRevocation, begin, err)
 	}
@@ -55,11 +55,11 @@ func (r *Reconciler) revoke(ctx context.Context, o observation, d rule.Decision)
 }
 
 // planRevocation evaluates the template of the revocation pod of an account; nil if it yields none, or if there is no account.
-func (r *Reconciler) planRevocation(ctx context.Context, o observation, account *pavv1.GrantedAccount) (map[string]any, error) {
+func (r *Reconciler) planRevocation(ctx context.Context, o observation, accesses lookup, account *pavv1.GrantedAccount) (map[string]any, error) {
 	if account == nil {
 		return nil, nil
 	}
-	buckets, err := r.granted(ctx, o, nil, account)
+	buckets, err := r.granted(ctx, o, accesses, nil, account)
 	if err != nil {
 		return nil, err
 	}

@@ -40,7 +40,7 @@ func (r *Reconciler) checkStores(ctx context.Context, o observation, definition 
 
 // checkStore is checkStores for a bucket, which is as the API server has it, and another record whose bucket has the same identifier.
 func (r *Reconciler) checkStore(ctx context.Context, o observation, definition podplan.BucketDefinition, bucket *pavv1.PavBucket, name string) error {
-	accesses, err := r.accessesTo(ctx, []string{name})
+	accesses, err := r.live(ctx, o.record, []string{name})
 	if err != nil || earlier(accesses, o.record) == 0 {
 		return err
 	}
