@@ -115,13 +115,14 @@ func (r *Reconciler) checkCeilings(ctx context.Context, o observation, request p
 	return nil
 }
 
-// earlier returns how many of the accesses have an account, or were requested before a record.
+// earlier returns how many of the accesses have an account, or are being given one, or were requested before a record. Of two that were
+// requested within a second, the names say which was the first, but the other may have been seen before.
 func earlier(accesses []pavv1.PavBucketAccess, record *pavv1.PavBucketAccess) int {
 	count := 0
 	for i := range accesses {
 		other := &accesses[i]
 		first := other.CreationTimestamp.Before(&record.CreationTimestamp) || other.CreationTimestamp.Equal(&record.CreationTimestamp) && other.Name < record.Name
-		if other.Name != record.Name && (first || other.Status.Current != nil) {
+		if other.Name != record.Name && (first || other.Status.Current != nil || other.Status.Granting != nil) {
 			count++
 		}
 	}
