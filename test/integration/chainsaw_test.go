@@ -67,19 +67,6 @@ func standInForController(t *testing.T, c *cluster) {
 	})
 }
 
-// mustPatchStatus changes the status of an object, as it is now.
-func mustPatchStatus[T client.Object](t *testing.T, c *cluster, object T, change func(T)) {
-	t.Helper()
-	if err := c.Admin.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
-		t.Fatal(err)
-	}
-	before, _ := object.DeepCopyObject().(client.Object)
-	change(object)
-	if err := c.Admin.Status().Patch(t.Context(), object, client.MergeFrom(before)); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // stepTimes says how long the steps of a test took.
 type stepTimes struct {
 	t     *testing.T
