@@ -14,6 +14,7 @@ import (
 
 	obcv1 "github.com/albertofaria/pav/internal/api/objectbucket/v1alpha1"
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller"
 	"github.com/albertofaria/pav/internal/workflow"
 	"github.com/albertofaria/pav/test/agent"
 )
@@ -27,6 +28,14 @@ type twoLeaders struct {
 	first, second *agent.Agent
 }
 
+// lastingly are the options of agents whose leases outlast a busy machine: a leader that loses its lease before it stalls ends, and nobody
+// goes on.
+func lastingly() controller.Options {
+	o := leading()
+	o.LeaseDuration = 15 * time.Second
+	return o
+}
+
 // leads returns an agent that leads in a cluster with buckets.
 func leads(t *testing.T) *twoLeaders {
 	t.Helper()
@@ -37,7 +46,7 @@ func leads(t *testing.T) *twoLeaders {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &twoLeaders{c: c, first: agent.Launch(t, c.agent, leading(), &agent.Line{MayEnd: true})}
+	l := &twoLeaders{c: c, first: agent.Launch(t, c.agent, lastingly(), &agent.Line{MayEnd: true})}
 	t.Cleanup(func() {
 		l.first.Line.Resume()
 		if l.second != nil {
@@ -50,17 +59,23 @@ func leads(t *testing.T) *twoLeaders {
 	return l
 }
 
-// takeOver lets another agent lead, after the first one has stalled.
-func (l *twoLeaders) takeOver(t *testing.T) {
+// stalls waits until the first leader stalls. What a test changes before that may keep it from the write at which it stalls.
+func (l *twoLeaders) stalls(t *testing.T) {
 	t.Helper()
 	if !happens(t, "the leader stalls", l.first.Line.Stalled()) {
 		t.FailNow()
 	}
+}
+
+// takeOver lets another agent lead, after the first one has stalled.
+func (l *twoLeaders) takeOver(t *testing.T) {
+	t.Helper()
+	l.stalls(t)
 	stalled, err := leader(t.Context(), l.c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.second = agent.Launch(t, l.c.agent, leading(), &agent.Line{MayEnd: true, Faults: agent.Faults{Late: map[string]time.Duration{"pods": 0}}})
+	l.second = agent.Launch(t, l.c.agent, lastingly(), &agent.Line{MayEnd: true, Faults: agent.Faults{Late: map[string]time.Duration{"pods": 0}}})
 	awaitLeader(t, l.c, stalled)
 }
 
@@ -101,6 +116,7 @@ func TestGrantPod_OfAStalledLeader(t *testing.T) {
 	creation := recordedPod(t, c, b.bucket, pavv1.WorkflowBucketCreation, 1, name)
 	l.first.Line.StallAt(podsOfAgent)
 	end(t, c, creation, workflow.Result{Created: true}, 0)
+	l.stalls(t)
 	if err := c.Admin.Patch(t.Context(), p, withoutGrants(p)); err != nil {
 		t.Fatal(err)
 	}
@@ -149,6 +165,7 @@ func TestGrantPod_OfAStalledLeader_WhileTheClaimGoes(t *testing.T) {
 			creation := recordedPod(t, c, b.bucket, pavv1.WorkflowBucketCreation, 1, name)
 			l.first.Line.StallAt(podsOfAgent)
 			end(t, c, creation, workflow.Result{Created: true}, 0)
+			l.stalls(t)
 			if err := c.Admin.Patch(t.Context(), p, withoutGrants(p)); err != nil {
 				t.Fatal(err)
 			}
@@ -191,7 +208,7 @@ func TestBucketCreationPod_OfAStalledLeader(t *testing.T) {
 			p := driver(t, c, "late-bucket", ofBuckets)
 			l.first.Line.StallAt(podsOfAgent)
 			b := claimBucket(t, c, "late-bucket", "late-bucket", test.changes...)
-			exists(t, c, b.bucket, "has a pod", func(b *pavv1.PavBucket) bool { return b.Status.Pods == 1 })
+			l.stalls(t)
 			before := p.DeepCopy()
 			p.Spec.BucketCreation = nil
 			if err := c.Admin.Patch(t.Context(), p, client.MergeFrom(before)); err != nil {
