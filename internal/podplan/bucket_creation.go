@@ -174,7 +174,9 @@ type BucketOutcome struct {
 // pod's word takes precedence.
 func BucketOutcomeOf(record *pavv1.PavBucket, plan *BucketPlan, result *workflow.Result) (BucketOutcome, error) {
 	outcome := BucketOutcome{Info: map[string]string{}, ExtraInfo: map[string]string{}}
-	maps.Copy(outcome.Info, plan.Info)
+	for name, value := range plan.Info {
+		outcome.tell(name, value)
+	}
 	if result == nil {
 		outcome.BucketID = cmp.Or(plan.BucketID, record.Spec.BucketName)
 		outcome.Created = IsOfClaim(record, outcome.BucketID)
@@ -223,19 +225,23 @@ func (o *BucketOutcome) addInfo(result *workflow.Result) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(result.Info)) {
 		value := result.Info[name]
-		key, extra := strings.CutPrefix(name, workflow.ExtraInfo)
-		if value == "" && !extra {
+		if value == "" && !strings.HasPrefix(name, workflow.ExtraInfo) {
 			delete(o.Info, name)
 			continue
 		}
 		if err := workflow.CheckInfo(name, value); err != nil {
 			return refuse("the creation pod's /pav/%s/%.100s: %w", infoFiles, name, err)
 		}
-		if extra {
-			o.ExtraInfo[key] = value
-		} else {
-			o.Info[name] = value
-		}
+		o.tell(name, value)
 	}
 	return nil
+}
+
+// tell adds what clients are told of the bucket by a name.
+func (o *BucketOutcome) tell(name, value string) {
+	if key, extra := strings.CutPrefix(name, workflow.ExtraInfo); extra {
+		o.ExtraInfo[key] = value
+	} else {
+		o.Info[name] = value
+	}
 }

@@ -305,6 +305,13 @@ func TestBucketOutcomeOf(t *testing.T) {
 			record: bucketOf(), plan: plan, result: &workflow.Result{Info: map[string]string{"endpoint": "pod", "region": "", "extra/CA": "x\ny", "extra/EMPTY": ""}},
 			want: BucketOutcome{BucketID: "photos-1", Created: true, Info: map[string]string{"endpoint": "pod"}, ExtraInfo: map[string]string{"CA": "x\ny", "EMPTY": ""}},
 		},
+		"keys of a ConfigMap in the definition": {
+			record: bucketOf(), plan: &BucketPlan{Info: map[string]string{"region": "r", "extra/tier": "gold", "extra/CA": "x"}}, result: &workflow.Result{Info: map[string]string{"extra/CA": "y"}},
+			want: BucketOutcome{BucketID: "photos-1", Created: true, Info: map[string]string{"region": "r"}, ExtraInfo: map[string]string{"tier": "gold", "CA": "y"}},
+		},
+		"keys of a ConfigMap, and no pod": {
+			record: bucketOf(existing), plan: &BucketPlan{BucketID: "photos", Info: map[string]string{"extra/tier": "gold"}}, want: BucketOutcome{BucketID: "photos", ExtraInfo: map[string]string{"tier": "gold"}},
+		},
 		"information of no name":       {record: bucketOf(), plan: plan, result: &workflow.Result{Info: map[string]string{"endpont": "x"}}, err: `the creation pod's /pav/info/endpont: "endpont" is none of`},
 		"information of no key":        {record: bucketOf(), plan: plan, result: &workflow.Result{Info: map[string]string{"extra/..": ""}}, err: `the creation pod's /pav/info/extra/..: ".." is no key of a ConfigMap`},
 		"information that is too long": {record: bucketOf(), plan: plan, result: &workflow.Result{Unreadable: map[string]string{"info/region": "is larger than 4096 bytes"}}, err: "the creation pod's /pav/info/region: is larger than 4096 bytes"},

@@ -140,7 +140,8 @@ type BucketCreation struct {
 	BucketID *Template `json:"bucketId,omitempty"`
 
 	// info is what clients need to know besides credentials: a mapping of endpoint, region, subRegion, addressingStyle,
-	// storageAccount, projectId, host and port, each overridden by what the creation pod wrote to /pav/info.
+	// storageAccount, projectId, host, port and of extra/KEY, a key of an ObjectBucketClaim's ConfigMap, each overridden by
+	// what the creation pod wrote to /pav/info.
 	// +optional
 	Info *Template `json:"info,omitempty"`
 
