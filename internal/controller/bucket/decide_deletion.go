@@ -49,8 +49,8 @@ var deletionTable = table{
 	{Name: "the bucket is accessed although it is to be deleted", When: func(o observation) bool { return len(o.accesses) > 0 && !o.attempt().HasBegun() }, Then: func(o observation) rule.Decision {
 		return rule.Waiting(pavv1.BucketDeleted, "StillAccessed", fmt.Sprintf("PavBucketAccess %q has access to the bucket; it is deleted after that is revoked", o.accesses[0]), false)
 	}},
-	{Name: "another record has the bucket", When: func(o observation) bool { return o.holder != "" && !o.attempt().HasBegun() }, Then: func(o observation) rule.Decision {
-		return rule.Waiting(pavv1.BucketDeleted, "StillInUse", fmt.Sprintf("PavBucket %q has the same bucket, %q: delete that first, or set spec.reclaimPolicy of this one to Retain", o.holder, o.record.Status.BucketID), true)
+	{Name: "another record has the bucket", When: func(o observation) bool { return o.owner != "" && !o.attempt().HasBegun() }, Then: func(o observation) rule.Decision {
+		return rule.Waiting(pavv1.BucketDeleted, "StillInUse", fmt.Sprintf("PavBucket %q has the same bucket, %q: delete that first, or set spec.reclaimPolicy of this one to Retain", o.owner, o.record.Status.BucketID), true)
 	}},
 	{Name: "the bucket is to be deleted now", When: rule.Always[observation], Then: deletionPodTable.Decide},
 }
@@ -62,7 +62,7 @@ var deletionPodTable = table{
 			o.record.Spec.Provisioner, o.record.Status.BucketID), true))
 	}},
 	{Name: "there is nothing to delete", When: func(o observation) bool { return o.record.Status.Pod == nil && !o.hasDeletionPod() }, Then: deleted},
-	{Name: "another record has what is to be reverted", When: func(o observation) bool { return o.reverting() && !o.attempt().HasBegun() && o.holder != "" }, Then: to(stepReverted)},
+	{Name: "another record has what is to be reverted", When: func(o observation) bool { return o.reverting() && !o.attempt().HasBegun() && o.owner != "" }, Then: to(stepReverted)},
 	{Name: "the next deletion pod is not due", When: func(o observation) bool { return o.record.Status.Pod == nil && deletionBackoff(o) > 0 }, Then: rule.Again(deletionBackoff)},
 	{Name: "a deletion pod is due", When: func(o observation) bool { return o.record.Status.Pod == nil }, Then: to(stepDelete)},
 	{Name: "the deletion pod waits for a slot", When: waitsForSlot, Then: queued(pavv1.BucketDeleted)},

@@ -151,7 +151,7 @@ func TestDecide(t *testing.T) {
 		"a pod that is not recorded runs":                 {state: requested(func(s *state) { step(pavv1.BucketCreating)(s); thePod(runs)(s); s.record.Status.Pod = nil }), want: rule.Wait, reason: "PodStopping"},
 		"the creation is being reverted":                  {state: requested(step(pavv1.BucketReverting), thePod(runs)), want: rule.Done},
 		"the creation was reverted":                       {state: requested(step(pavv1.BucketReverting), thePod(ended(0))), want: stepReverted},
-		"what is to be reverted is another's by now":      {state: requested(step(pavv1.BucketReverting), func(s *state) { s.record.Status.Pod, s.holder = nil, "b-2" }), want: stepReverted},
+		"what is to be reverted is another's by now":      {state: requested(step(pavv1.BucketReverting), func(s *state) { s.record.Status.Pod, s.owner = nil, "b-2" }), want: stepReverted},
 		"there is nothing to revert with":                 {state: requested(step(pavv1.BucketReverting), func(s *state) { s.record.Status.Pod, s.provisioner = nil, nil }), want: rule.Wait, reason: "NoProvisioner"},
 		"the definition has no deletion pod for a revert": {state: requested(step(pavv1.BucketReverting), func(s *state) { s.record.Status.Pod, s.provisioner.Spec.BucketDeletion = nil, nil }), want: stepReverted},
 
@@ -179,7 +179,7 @@ func TestDecide(t *testing.T) {
 		"its claim goes, and nobody proved whose it is":     {state: ready(released, chosen, func(s *state) { s.record.Status.Created = false }), want: stepRetain},
 		"its claim goes, and it existed before":             {state: ready(released, func(s *state) { s.record.Spec.ExistingBucketID, s.record.Status.Created = "b", false }), want: stepForget},
 		"it is to be deleted":                               {state: ready(released, dying), want: stepDelete},
-		"it is to be deleted, and another has it":           {state: ready(released, dying, func(s *state) { s.holder = "b-2" }), want: rule.Wait, reason: "StillInUse"},
+		"it is to be deleted, and another has it":           {state: ready(released, dying, func(s *state) { s.owner = "b-2" }), want: rule.Wait, reason: "StillInUse"},
 		"it is to be deleted, and is accessed after all":    {state: ready(released, dying, func(s *state) { s.accesses = []string{"a-1"} }), want: rule.Wait, reason: "StillAccessed"},
 		"it is to be deleted without a provisioner":         {state: ready(released, dying, func(s *state) { s.provisioner = nil }), want: rule.Wait, reason: "NoProvisioner"},
 		"it is to be deleted, and nothing deletes it":       {state: ready(released, dying, func(s *state) { s.provisioner.Spec.BucketDeletion = nil }), want: stepMarkDeleted},
@@ -212,7 +212,7 @@ func updatable(s *state) {
 
 func dying(s *state) { s.record.Status.Phase = pavv1.BucketDeleting }
 
-// Of two records of one bucket, one has it: the one that has begun, or else the older.
+// Of two records of one bucket, one has it: the one whose bucket it is, or else the one that has begun, or else the older.
 func TestHolderIn(t *testing.T) {
 	bucket := func(name string, at time.Duration, edits ...func(*pavv1.PavBucket)) pavv1.PavBucket {
 		b := pavv1.PavBucket{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(noon.Add(at))}}
@@ -223,28 +223,43 @@ func TestHolderIn(t *testing.T) {
 		return b
 	}
 	begun := func(b *pavv1.PavBucket) { b.Status.Attempt = 1 }
-	retained := func(b *pavv1.PavBucket) { b.Status.Phase = pavv1.BucketRetained }
+	in := func(phase pavv1.BucketPhase) func(*pavv1.PavBucket) {
+		return func(b *pavv1.PavBucket) { b.Status.Phase, b.Status.BucketID = phase, "photos" }
+	}
+	reverted := func(b *pavv1.PavBucket) {
+		b.Status.Phase, b.Status.Step, b.Status.BucketID = pavv1.BucketPending, pavv1.BucketReverting, "photos"
+	}
 	existing := func(b *pavv1.PavBucket) { b.Spec.ExistingBucketID = "photos" }
 	for name, test := range map[string]struct {
 		one, other pavv1.PavBucket
 		want       bool // whether the other has the bucket
+		owns       bool // whether this one's bucket must not be deleted, since it is the other's
 	}{
-		"the other is older":                          {bucket("b-1", time.Second), bucket("b-2", 0), true},
-		"the other is younger":                        {bucket("b-1", 0), bucket("b-2", time.Second), false},
-		"both are of the same second":                 {bucket("b-1", 0), bucket("b-2", 0), false},
-		"the other is younger, and has begun":         {bucket("b-1", 0), bucket("b-2", time.Second, begun), true},
-		"the other is older, and this one has begun":  {bucket("b-1", time.Second, begun), bucket("b-2", 0), false},
-		"the other is retained":                       {bucket("b-1", 0), bucket("b-2", time.Second, retained), true},
-		"the other only uses it":                      {bucket("b-1", time.Second), bucket("b-2", 0, begun, existing), false},
-		"the other is in another store":               {bucket("b-1", time.Second), bucket("b-2", 0, func(b *pavv1.PavBucket) { b.Spec.Store = "s" }), false},
-		"the other has another bucket by now":         {bucket("b-1", time.Second), bucket("b-2", 0, func(b *pavv1.PavBucket) { b.Status.BucketID = "x" }), false},
-		"the other chose a name, and has this bucket": {bucket("b-1", time.Second), bucket("b-2", 0, func(b *pavv1.PavBucket) { b.Spec.BucketName, b.Status.BucketID = "x", "photos" }), true},
+		"the other is older":                          {bucket("b-1", time.Second), bucket("b-2", 0), true, false},
+		"the other is younger":                        {bucket("b-1", 0), bucket("b-2", time.Second), false, false},
+		"both are of the same second":                 {bucket("b-1", 0), bucket("b-2", 0), false, false},
+		"the other is younger, and has begun":         {bucket("b-1", 0), bucket("b-2", time.Second, begun), true, false},
+		"the other is older, and this one has begun":  {bucket("b-1", time.Second, begun), bucket("b-2", 0), false, false},
+		"the other is retained":                       {bucket("b-1", 0), bucket("b-2", time.Second, in(pavv1.BucketRetained)), true, true},
+		"the other has it, and this one has begun":    {bucket("b-1", 0, begun), bucket("b-2", time.Second, in(pavv1.BucketReady)), true, true},
+		"the other is reverted, this one has begun":   {bucket("b-1", 0, begun), bucket("b-2", time.Second, reverted), true, true},
+		"both have it, and the other is younger":      {bucket("b-1", 0, in(pavv1.BucketDeleting)), bucket("b-2", time.Second, in(pavv1.BucketReady)), false, true},
+		"both are deleted, and the other is younger":  {bucket("b-1", 0, in(pavv1.BucketDeleting)), bucket("b-2", time.Second, in(pavv1.BucketDeleting)), false, false},
+		"both are deleted, and the other is older":    {bucket("b-1", time.Second, in(pavv1.BucketDeleting)), bucket("b-2", 0, in(pavv1.BucketDeleting)), true, true},
+		"both are reverted, and the other is younger": {bucket("b-1", 0, reverted), bucket("b-2", time.Second, reverted), false, false},
+		"the other only uses it":                      {bucket("b-1", time.Second), bucket("b-2", 0, begun, existing), false, false},
+		"the other is in another store":               {bucket("b-1", time.Second), bucket("b-2", 0, func(b *pavv1.PavBucket) { b.Spec.Store = "s" }), false, false},
+		"the other has another bucket by now":         {bucket("b-1", time.Second), bucket("b-2", 0, func(b *pavv1.PavBucket) { b.Status.BucketID = "x" }), false, false},
+		"the other chose a name, and has this bucket": {bucket("b-1", time.Second), bucket("b-2", 0, func(b *pavv1.PavBucket) { b.Spec.BucketName, b.Status.BucketID = "x", "photos" }), true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			records := []pavv1.PavBucket{test.one, test.other}
 			got := holderIn(records, reconcile.StorageOfBucket(&test.one), &test.one) != ""
 			if got != test.want {
 				t.Errorf("the other has it: %t", got)
+			}
+			if owns := ownerIn(records, reconcile.StorageOfBucket(&test.one), &test.one) != ""; owns != test.owns {
+				t.Errorf("the other has it as well: %t", owns)
 			}
 			if back := holderIn(records, reconcile.StorageOfBucket(&test.other), &test.other) != ""; got && back {
 				t.Error("each has it, so that none can begin")

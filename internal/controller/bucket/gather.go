@@ -29,7 +29,7 @@ func (r *Reconciler) gather(ctx context.Context, record *pavv1.PavBucket) (obser
 	if err != nil {
 		return o, err
 	}
-	o.holder = holderIn(others, storage, record)
+	o.holder, o.owner = holderIn(others, storage, record), ownerIn(others, storage, record)
 	o.accesses, err = r.accessesTo(ctx, recordsOf(others, storage, record))
 	return o, err
 }
@@ -75,14 +75,44 @@ func holderIn(records []pavv1.PavBucket, storage string, record *pavv1.PavBucket
 	return ""
 }
 
-// holdsBefore reports whether a record has a bucket rather than another record of the same: its bucket was or may have been created, or it
-// was written first.
-func holdsBefore(one, other *pavv1.PavBucket) bool {
-	has := func(b *pavv1.PavBucket) bool {
-		return b.Status.Phase != "" && b.Status.Phase != pavv1.BucketPending || b.Status.Attempt > 0
+// ownerIn returns the name of another record that has the bucket too, however old it is, or "": its data must not be deleted. Of two whose
+// buckets are to be deleted, the one that holds it before does not wait for the other.
+func ownerIn(records []pavv1.PavBucket, storage string, record *pavv1.PavBucket) string {
+	for _, other := range reconcile.HoldersOfBucket(records, storage, record.Name) {
+		goes := other.Status.Phase == pavv1.BucketDeleting || other.Status.Step == pavv1.BucketReverting
+		if standingOf(other) == holds && (!goes || holdsBefore(other, record)) {
+			return other.Name
+		}
 	}
-	if has(one) != has(other) {
-		return has(one)
+	return ""
+}
+
+// standing says what a record has of its bucket.
+type standing int
+
+const (
+	wants    standing = iota // nothing was done for it
+	attempts                 // a pod may have made a bucket for it, but perhaps not this one
+	holds                    // the bucket is the record's
+)
+
+// standingOf returns the standing of a record. A bucket that is being reverted is the record's as well: nobody else may have it before.
+func standingOf(b *pavv1.PavBucket) standing {
+	switch {
+	case b.Status.Phase != "" && b.Status.Phase != pavv1.BucketPending, b.Status.Step == pavv1.BucketReverting:
+		return holds
+	case b.Status.Attempt > 0:
+		return attempts
+	default:
+		return wants
+	}
+}
+
+// holdsBefore reports whether a record has a bucket rather than another record of the same: more was done for it, or it was written first. An
+// older record does not get the bucket that another one has: the identifiers which a definition makes for two claims may be equal.
+func holdsBefore(one, other *pavv1.PavBucket) bool {
+	if a, b := standingOf(one), standingOf(other); a != b {
+		return a > b
 	}
 	if !one.CreationTimestamp.Equal(&other.CreationTimestamp) {
 		return one.CreationTimestamp.Before(&other.CreationTimestamp)
@@ -111,7 +141,7 @@ func (r *Reconciler) confirmed(ctx context.Context, o observation, next rule.Ste
 	if err != nil {
 		return o, err
 	}
-	o.holder = holderIn(records, storage, live)
+	o.holder, o.owner = holderIn(records, storage, live), ownerIn(records, storage, live)
 	if live.Spec.Released {
 		if o.accesses, err = r.liveAccesses(ctx, recordsOf(records, storage, live)); err != nil {
 			return o, err

@@ -28,8 +28,11 @@ type observation struct {
 	// provisioner is the PavProvisioner of the bucket; nil if it does not exist.
 	provisioner *pavv1.PavProvisioner
 
-	// holder is the name of another PavBucket that has the bucket, or "".
+	// holder is the name of another PavBucket that has the bucket rather than this one, or "".
 	holder string
+
+	// owner is the name of another PavBucket that has the bucket as well, so that it must not be deleted, or "".
+	owner string
 
 	// accesses are the names of the PavBucketAccesses to the bucket.
 	accesses []string

@@ -306,3 +306,17 @@ func TestRecordCreated_OfAPodThatTellsNonsense(t *testing.T) {
 		})
 	}
 }
+
+// A bucket that another record has is not taken from it, however old this one is: nobody reverts what its pod did there.
+func TestRecordCreated_OfTheBucketOfAnother(t *testing.T) {
+	holder := &pavv1.PavBucket{ObjectMeta: metav1.ObjectMeta{Name: "b-2", CreationTimestamp: metav1.NewTime(noon), Labels: map[string]string{pavv1.ProvisionerLabel: "p"}}}
+	holder.Spec.Provisioner, holder.Status.Phase, holder.Status.BucketID = "p", pavv1.BucketReady, "photos"
+	w := newWorld(t, requested(step(pavv1.BucketCreating), stray(ended(0), result(`{"bucketId":"photos","created":true}`)), func(s *state) {
+		s.record.Status.Pod.Name, s.record.Status.Pod.UID = "stray", "stray"
+	}), holder)
+	w.pass(t)
+	status := w.record(t).Status
+	if status.Phase != pavv1.BucketPending || status.Step != "" || status.Failure == nil || status.Failure.Reason != pavv1.FailureHandleInUse {
+		t.Errorf("the status is %+v", status)
+	}
+}
