@@ -106,7 +106,7 @@ var bucketTable = table{
 	}},
 	{Name: "the restored record is deleted", When: observation.restored, Then: to(stepForget)},
 	{Name: "the creation is being reverted", When: observation.reverting, Then: deletionPodTable.Decide},
-	// A deletion that has begun is completed, whatever else changes.
+	// A deletion that has begun is completed, unless the bucket is to be retained after all.
 	{Name: "the bucket is being deleted", When: func(o observation) bool { return o.is(pavv1.BucketDeleting) }, Then: deletionTable.Decide},
 	{Name: "the bucket is retained", When: func(o observation) bool { return o.is(pavv1.BucketRetained) }, Then: retainedTable.Decide},
 	{Name: "the claim is gone", When: func(o observation) bool { return o.record.Spec.Released }, Then: releasedTable.Decide},

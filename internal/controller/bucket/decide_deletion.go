@@ -37,6 +37,9 @@ func (o observation) retains() bool {
 	return o.record.Spec.ReclaimPolicy != pavv1.BucketDelete || !o.record.Status.Created
 }
 
+// retainedMeanwhile reports whether a bucket that is to be deleted is to be retained after all, and no deletion pod runs.
+func (o observation) retainedMeanwhile() bool { return o.retains() && !o.attempt().HasBegun() }
+
 // retainedTable is for a bucket that belongs to the administrator.
 var retainedTable = table{
 	{Name: "the record of a retained bucket is held", When: func(o observation) bool { return controllerutil.ContainsFinalizer(o.record, pavv1.BucketFinalizer) }, Then: to(stepRelease)},
@@ -49,6 +52,8 @@ var deletionTable = table{
 	{Name: "the bucket is accessed although it is to be deleted", When: func(o observation) bool { return len(o.accesses) > 0 && !o.attempt().HasBegun() }, Then: func(o observation) rule.Decision {
 		return rule.Waiting(pavv1.BucketDeleted, "StillAccessed", fmt.Sprintf("PavBucketAccess %q has access to the bucket; it is deleted after that is revoked", o.accesses[0]), false)
 	}},
+	{Name: "the deletion pod of a bucket to retain was not created", When: func(o observation) bool { return o.retainedMeanwhile() && o.record.Status.Pod != nil }, Then: to(stepDropPod)},
+	{Name: "the bucket is to be retained after all", When: observation.retainedMeanwhile, Then: to(stepRetain)},
 	{Name: "another record has the bucket", When: func(o observation) bool { return o.owner != "" && !o.attempt().HasBegun() }, Then: func(o observation) rule.Decision {
 		return rule.Waiting(pavv1.BucketDeleted, "StillInUse", fmt.Sprintf("PavBucket %q has the same bucket, %q: delete that first, or set spec.reclaimPolicy of this one to Retain", o.owner, o.record.Status.BucketID), true)
 	}},

@@ -175,11 +175,16 @@ func TestDecide(t *testing.T) {
 		"its claim goes, and it may exist":                  {state: requested(released, chosen, func(s *state) { s.record.Status.MayExist = true }), want: stepRetain},
 		"its claim goes":                                    {state: ready(released), want: stepMarkDeleting},
 		"its claim goes, and it is accessed":                {state: ready(released, func(s *state) { s.accesses = []string{"a-1"} }), want: rule.Wait, reason: "StillAccessed"},
-		"its claim goes, and it is to be retained":          {state: ready(released, func(s *state) { s.record.Spec.ReclaimPolicy = pavv1.BucketRetain }), want: stepRetain},
+		"its claim goes, and it is to be retained":          {state: ready(released, keeps), want: stepRetain},
 		"its claim goes, and nobody proved whose it is":     {state: ready(released, chosen, func(s *state) { s.record.Status.Created = false }), want: stepRetain},
 		"its claim goes, and it existed before":             {state: ready(released, func(s *state) { s.record.Spec.ExistingBucketID, s.record.Status.Created = "b", false }), want: stepForget},
 		"it is to be deleted":                               {state: ready(released, dying), want: stepDelete},
 		"it is to be deleted, and another has it":           {state: ready(released, dying, func(s *state) { s.owner = "b-2" }), want: rule.Wait, reason: "StillInUse"},
+		"it is to be retained after all":                    {state: ready(released, dying, keeps), want: stepRetain},
+		"it is to be retained, and another has it":          {state: ready(released, dying, keeps, func(s *state) { s.owner = "b-2" }), want: stepRetain},
+		"it is to be retained, and its deletion failed":     {state: ready(released, dying, keeps, func(s *state) { s.record.Status.DeletionAttempt = 1 }), want: stepRetain},
+		"it is to be retained while its deletion pod waits": {state: ready(released, dying, keeps, step(pavv1.BucketDeletingStep), intended), want: stepDropPod},
+		"it is to be retained while its deletion pod runs":  {state: ready(released, dying, keeps, step(pavv1.BucketDeletingStep), thePod(runs)), want: rule.Done},
 		"it is to be deleted, and is accessed after all":    {state: ready(released, dying, func(s *state) { s.accesses = []string{"a-1"} }), want: rule.Wait, reason: "StillAccessed"},
 		"it is to be deleted without a provisioner":         {state: ready(released, dying, func(s *state) { s.provisioner = nil }), want: rule.Wait, reason: "NoProvisioner"},
 		"it is to be deleted, and nothing deletes it":       {state: ready(released, dying, func(s *state) { s.provisioner.Spec.BucketDeletion = nil }), want: stepMarkDeleted},
@@ -209,6 +214,8 @@ func asksForMore(s *state) { s.record.Spec.AdditionalConfig = map[string]string{
 func updatable(s *state) {
 	s.provisioner.Spec.BucketUpdate = &pavv1.BucketUpdate{PodTemplate: &pavv1.Template{Raw: []byte(`{}`)}}
 }
+
+func keeps(s *state) { s.record.Spec.ReclaimPolicy = pavv1.BucketRetain }
 
 func dying(s *state) { s.record.Status.Phase = pavv1.BucketDeleting }
 
