@@ -114,8 +114,12 @@ func (o observation) hasFailedAccount() bool {
 }
 
 // revoking returns the account that the current revocation pod is about, or the next that is due; nil if someone has removed it from the
-// record. A new leader's clock may be behind that of the former.
+// record. A pod that exists says which account it is about: another one may have come first meanwhile. A new leader's clock may be behind
+// that of the former.
 func (o observation) revoking() *pavv1.GrantedAccount {
+	if pod := o.pod(); pod != nil && o.at(pavv1.AccessRevokingStep) {
+		return formerOf(o.record, pod)
+	}
 	account, _ := due(o.record, o.now)
 	if account == nil && o.at(pavv1.AccessRevokingStep) {
 		account = nextFormer(o.record)

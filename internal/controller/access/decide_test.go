@@ -84,7 +84,7 @@ func intended(s *state) { s.record.Status.Pod.UID = "" }
 func thePod(edits ...func(*corev1.Pod)) edit {
 	return func(s *state) {
 		pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: workflow.DefaultNamespace, Name: "pod", UID: "pod", CreationTimestamp: metav1.NewTime(noon.Add(-time.Minute)),
-			Labels: map[string]string{pavv1.WorkflowLabel: workflows[s.record.Status.Step]}, Annotations: map[string]string{pavv1.AttemptAnnotation: "1"}}}
+			Labels: map[string]string{pavv1.WorkflowLabel: workflows[s.record.Status.Step]}, Annotations: map[string]string{pavv1.AttemptAnnotation: "1", pavv1.AccountAnnotation: "1"}}}
 		pod.Spec.Containers = []corev1.Container{{Name: "main"}}
 		pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 		for _, edit := range edits {

@@ -36,6 +36,16 @@ func accountOf(requester types.UID, pod *corev1.Pod) (pavv1.GrantedAccount, bool
 	return pavv1.GrantedAccount{Number: int32(number), AccountName: accountName(requester, int32(number))}, true
 }
 
+// formerOf returns the former account that a pod is about, or nil.
+func formerOf(record *pavv1.PavBucketAccess, pod *corev1.Pod) *pavv1.GrantedAccount {
+	account, told := accountOf(record.Spec.Requester.UID, pod)
+	i := slices.IndexFunc(record.Status.Former, func(a pavv1.GrantedAccount) bool { return told && a.Number == account.Number })
+	if i < 0 {
+		return nil
+	}
+	return &record.Status.Former[i]
+}
+
 // isStray reports whether a pod may have made an account that the record does not have. Its finalizer says that nobody has recorded its
 // outcome, unless that was a moment ago; gone says that its node does not exist any more. A revocation pod has written policies that may
 // lack accounts which were granted meanwhile: the account is recorded as well, so that another revocation writes them once more. That is
