@@ -17,13 +17,17 @@ import (
 const recordUID = types.UID("record")
 
 // state is an observation that a test changes.
-type state struct{ observation }
+type state struct {
+	observation
+
+	requesterGone bool // in the API server, which a decision does not ask
+}
 
 type edit = func(*state)
 
 // requested returns an access that is requested to a bucket that is ready, and nothing has been done.
 func requested(edits ...edit) state {
-	s := state{observation{now: noon}}
+	s := state{observation: observation{now: noon}}
 	s.record = &pavv1.PavBucketAccess{ObjectMeta: metav1.ObjectMeta{Name: "a-u", UID: recordUID, Finalizers: []string{pavv1.BucketFinalizer}}}
 	s.record.Spec = pavv1.PavBucketAccessSpec{Provisioner: "p", API: pavv1.BucketAPIClaim, Protocol: pavv1.ProtocolS3,
 		Requester: pavv1.AccessRequester{Kind: "ObjectBucketClaim", Namespace: "tenant", Name: "photos", UID: "u"},

@@ -28,6 +28,9 @@ func (r *Reconciler) grant(ctx context.Context, o observation, d rule.Decision) 
 	}
 	account, begin := nextAccount(o.record), r.beginning(o)
 	account.RequestedAt = new(metav1.NewTime(r.Now()))
+	if err := r.checkRequester(ctx, o.record); err != nil {
+		return r.refuse(ctx, o, pavv1.WorkflowGrant, begin, err)
+	}
 	request, err := r.grantRequest(ctx, o, r.cached, &account)
 	if err != nil {
 		return err

@@ -88,13 +88,19 @@ func (r *Reconciler) seeSecret(ctx context.Context, secret *corev1.Secret) (*cor
 
 // replaceSecret replaces a Secret that was seen, unless newer credentials may be in it: an agent that has stalled, and leads no more, has
 // old ones. An agent that has newer ones has changed the record before it writes them. So this one asks whether the record is as it was
-// after it has seen the Secret, and replaces that version and no other. The error is reconcile.ErrStale if one of them has changed.
+// after it has seen the Secret, and replaces that version and no other. The error is reconcile.ErrStale if one of them has changed, and a
+// refusal if who is to have the credentials is gone: the Secret that was seen may then be in somebody else's namespace.
 func (r *Reconciler) replaceSecret(ctx context.Context, record *pavv1.PavBucketAccess, secret, seen *corev1.Secret) error {
 	if seen.UID == "" || seen.ResourceVersion == "" {
 		return errNoVersion // without it, any version would be replaced
 	}
 	if err := r.checkUnchanged(ctx, record); err != nil {
 		return err
+	}
+	if len(secret.Data) > 0 {
+		if err := r.checkRequester(ctx, record); err != nil {
+			return err
+		}
 	}
 	secret.UID, secret.ResourceVersion = seen.UID, seen.ResourceVersion
 	err := r.Secrets.Update(ctx, secret)
@@ -104,15 +110,18 @@ func (r *Reconciler) replaceSecret(ctx context.Context, record *pavv1.PavBucketA
 	return aboutSecret(secret, "replacing", err)
 }
 
-// createSecret creates a Secret, which is to be replaced at once. A creation can have no precondition: an agent that stalls just before it
-// may create a Secret of an access that is gone by then. Kubernetes deletes what has lost its owner, but not what has finalizers, so that
-// these are added by the replacement.
+// createSecret creates a Secret without data, which is to be replaced at once. A creation can have no precondition: an agent that stalls just
+// before it may create a Secret of an access that is gone by then, or whose account was replaced. Kubernetes deletes what has lost its
+// owner, but not what has finalizers, so that these are added by the replacement, and so are the credentials.
 func (r *Reconciler) createSecret(ctx context.Context, record *pavv1.PavBucketAccess, secret *corev1.Secret) (*corev1.Secret, error) {
 	if err := r.checkUnchanged(ctx, record); err != nil {
 		return nil, err
 	}
+	if err := r.checkRequester(ctx, record); err != nil {
+		return nil, err
+	}
 	created := secret.DeepCopy()
-	created.Finalizers = nil
+	created.Data, created.Finalizers = nil, nil
 	err := r.Secrets.Create(ctx, created)
 	if apierrors.IsAlreadyExists(err) {
 		return nil, reconcile.ErrStale

@@ -43,10 +43,11 @@ func isDryRun(options []client.UpdateOption) bool {
 
 // The requests that an agent makes to write a Secret, in their order.
 const (
-	seesSecret     = "it sees the Secret"
-	checksRecord   = "it checks the record"
-	createsSecret  = "it creates the Secret"
-	replacesSecret = "it replaces the Secret"
+	seesSecret      = "it sees the Secret"
+	checksRecord    = "it checks the record"
+	checksRequester = "it checks who asked"
+	createsSecret   = "it creates the Secret"
+	replacesSecret  = "it replaces the Secret"
 )
 
 // secretWorld is a world whose agent stalls once.
@@ -67,6 +68,9 @@ func newSecretWorld(t *testing.T, others ...client.Object) *secretWorld {
 	w.Secrets = interceptor.NewClient(server, interceptor.Funcs{
 		Create: func(ctx context.Context, kube client.WithWatch, object client.Object, options ...client.CreateOption) error {
 			w.asks(createsSecret)
+			if secret, ok := object.(*corev1.Secret); !ok || len(secret.Data) > 0 {
+				t.Errorf("it is created with %+v", object)
+			}
 			return kube.Create(ctx, object, options...)
 		},
 		Update: func(ctx context.Context, kube client.WithWatch, object client.Object, options ...client.UpdateOption) error {
@@ -80,8 +84,10 @@ func newSecretWorld(t *testing.T, others ...client.Object) *secretWorld {
 	})
 	w.Live = interceptor.NewClient(server, interceptor.Funcs{
 		Get: func(ctx context.Context, kube client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-			if _, ok := object.(*metav1.PartialObjectMetadata); ok {
+			if _, ok := object.(*metav1.PartialObjectMetadata); ok && object.GetObjectKind().GroupVersionKind().Kind == kind {
 				w.asks(checksRecord)
+			} else if ok {
+				w.asks(checksRequester)
 			}
 			return kube.Get(ctx, key, object, options...)
 		},
@@ -153,8 +159,8 @@ func TestWriteSecret(t *testing.T) {
 		uid    string
 		want   []string
 	}{
-		"there is none": {uid: "made", want: []string{seesSecret, checksRecord, createsSecret, checksRecord, replacesSecret}},
-		"there is one":  {others: []client.Object{written(t)}, uid: "was", want: []string{seesSecret, checksRecord, replacesSecret}},
+		"there is none": {uid: "made", want: []string{seesSecret, checksRecord, checksRequester, createsSecret, checksRecord, checksRequester, replacesSecret}},
+		"there is one":  {others: []client.Object{written(t)}, uid: "was", want: []string{seesSecret, checksRecord, checksRequester, replacesSecret}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newSecretWorld(t, test.others...)
@@ -200,7 +206,7 @@ func TestWriteSecret_OfAStalledLeader(t *testing.T) {
 	}
 }
 
-// A Secret that an agent creates when its access is gone has nothing that keeps Kubernetes from deleting it.
+// A Secret that an agent creates when its access is gone has nothing that keeps Kubernetes from deleting it, and no credentials.
 func TestWriteSecret_AfterTheAccessIsGone(t *testing.T) {
 	w := newSecretWorld(t)
 	w.stallsAt, w.meanwhile = createsSecret, func() {
@@ -213,7 +219,7 @@ func TestWriteSecret_AfterTheAccessIsGone(t *testing.T) {
 	if _, err := w.writeSecret(t.Context(), w.record(t), "photos", credentialsOf("older")); !errors.Is(err, reconcile.ErrStale) {
 		t.Errorf("got %v", err)
 	}
-	if s := w.secret(t); s == nil || len(s.Finalizers) > 0 || metav1.GetControllerOf(s) == nil {
+	if s := w.secret(t); s == nil || len(s.Finalizers) > 0 || len(s.Data) > 0 || metav1.GetControllerOf(s) == nil {
 		t.Errorf("got %+v", s)
 	}
 }

@@ -10,10 +10,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	objectbucketv1 "github.com/albertofaria/pav/internal/api/objectbucket/v1alpha1"
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/attempt"
 	"github.com/albertofaria/pav/internal/controller/queue"
@@ -106,9 +108,17 @@ type world struct {
 	name   string
 }
 
+// requesterOf is the object that asks for access.
+func requesterOf(uid types.UID) *objectbucketv1.ObjectBucketClaim {
+	return &objectbucketv1.ObjectBucketClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "photos", UID: uid}}
+}
+
 func newWorld(t *testing.T, s state, others ...client.Object) *world {
 	t.Helper()
 	objects := append([]client.Object{s.record}, others...)
+	if !s.requesterGone {
+		objects = append(objects, requesterOf(s.record.Spec.Requester.UID))
+	}
 	for i := range s.Pods {
 		objects = append(objects, &s.Pods[i])
 	}
