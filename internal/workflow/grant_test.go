@@ -19,8 +19,10 @@ func grantPolicy() PodPolicy {
 }
 
 // Kubelet puts what is in the termination log, or the end of the log, into the status of a pod.
-func TestBuild_OfAGrantPod_LeavesNoWayIntoItsStatusByHabit(t *testing.T) {
-	pod := mustBuild(t, `
+func TestBuild_OfPodsThatPrintSecrets_LeavesNoWayIntoTheirStatusByHabit(t *testing.T) {
+	f := grantPolicy()
+	for _, f.Workflow = range []string{pavv1.WorkflowGrant, pavv1.WorkflowRevocation} {
+		pod := mustBuild(t, `
 spec:
   initContainers:
     - {name: init}
@@ -28,17 +30,17 @@ spec:
   containers:
     - {name: main, terminationMessagePolicy: FallbackToLogsOnError}
     - {name: other, terminationMessagePath: /dev/termination-log, terminationMessagePolicy: File}
-`, grantPolicy())
-	for _, c := range append(pod.Spec.InitContainers, pod.Spec.Containers...) {
-		if c.TerminationMessagePolicy != corev1.TerminationMessageReadFile || c.TerminationMessagePath != "/dev/pav-termination-log" {
-			t.Errorf("container %s has the termination log %q, with the policy %s", c.Name, c.TerminationMessagePath, c.TerminationMessagePolicy)
+`, f)
+		for _, c := range append(pod.Spec.InitContainers, pod.Spec.Containers...) {
+			if c.TerminationMessagePolicy != corev1.TerminationMessageReadFile || c.TerminationMessagePath != "/dev/pav-termination-log" {
+				t.Errorf("%s: container %s has the termination log %q, with the policy %s", f.Workflow, c.Name, c.TerminationMessagePath, c.TerminationMessagePolicy)
+			}
 		}
 	}
-	f := grantPolicy()
-	f.Workflow = pavv1.WorkflowRevocation
-	pod = mustBuild(t, `{spec: {containers: [{name: main}]}}`, f)
+	f.Workflow = pavv1.WorkflowBucketDeletion
+	pod := mustBuild(t, `{spec: {containers: [{name: main}]}}`, f)
 	if c := pod.Spec.Containers[0]; c.TerminationMessagePolicy != corev1.TerminationMessageFallbackToLogsOnError || c.TerminationMessagePath != "" {
-		t.Errorf("of a revocation pod: %q, %s", c.TerminationMessagePath, c.TerminationMessagePolicy)
+		t.Errorf("of a deletion pod: %q, %s", c.TerminationMessagePath, c.TerminationMessagePolicy)
 	}
 }
 
@@ -78,18 +80,25 @@ func TestProblems_OfGrantPods(t *testing.T) {
 	}
 }
 
-// What the containers of a grant pod have printed may be in many places of its status. None of it is repeated.
-func TestFailureAndWaiting_OfAGrantPod_QuoteNothingThatItPrinted(t *testing.T) {
+// What the containers of a grant or revocation pod have printed may be in many places of its status. None of it is repeated.
+func TestFailureAndWaiting_OfPodsThatPrintSecrets_QuoteNothingOfIt(t *testing.T) {
+	for _, kind := range []string{pavv1.WorkflowGrant, pavv1.WorkflowRevocation} {
+		t.Run(kind, func(t *testing.T) { quotesNothing(t, kind) })
+	}
+}
+
+func quotesNothing(t *testing.T, kind string) {
+	t.Helper()
 	const canary = "canary"
 	pod := func(status corev1.PodStatus) *corev1.Pod {
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "grant-1", Labels: map[string]string{pavv1.WorkflowLabel: pavv1.WorkflowGrant}}, Status: status}
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "grant-1", Labels: map[string]string{pavv1.WorkflowLabel: kind}}, Status: status}
 	}
 	failed := pod(corev1.PodStatus{Phase: corev1.PodFailed, ContainerStatuses: []corev1.ContainerStatus{ended("main", 3, "Error", canary)}})
 	want := &pavv1.WorkflowFailure{
-		Workflow: "grant", Reason: pavv1.FailurePodFailed, PodNamespace: "ns", PodName: "grant-1", ExitCode: new(int32(3)),
+		Workflow: kind, Reason: pavv1.FailurePodFailed, PodNamespace: "ns", PodName: "grant-1", ExitCode: new(int32(3)),
 		Message: `pod ns/grant-1 failed: container "main" ended with exit code 3: the store is down; see kubectl logs -n ns grant-1 --all-containers`,
 	}
-	if diff := cmp.Diff(want, Failure(pavv1.WorkflowGrant, failed, "the store is down")); diff != "" {
+	if diff := cmp.Diff(want, Failure(kind, failed, "the store is down")); diff != "" {
 		t.Errorf("the failure (-want +got):\n%s", diff)
 	}
 	for reason, quoted := range map[string]bool{

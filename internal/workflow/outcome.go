@@ -14,7 +14,7 @@ import (
 
 // Failure returns why a failed pod failed. PodError is the text that the pod wrote to /pav/error, or "". The message,
 // which users of claims read, ends with that text and with the command that shows the pod's logs; it does not have
-// the logs. Of a grant pod, the failure has nothing else that its containers have written. The caller sets the time of the failure.
+// the logs. Of a grant or revocation pod, the failure has nothing else that its containers have written. The caller sets the time of the failure.
 func Failure(workflow string, pod *corev1.Pod, podError string) *pavv1.WorkflowFailure {
 	failure := &pavv1.WorkflowFailure{
 		Workflow:     workflow,
@@ -33,7 +33,7 @@ func Failure(workflow string, pod *corev1.Pod, podError string) *pavv1.WorkflowF
 		ended := status.State.Terminated
 		failure.ExitCode = &ended.ExitCode
 		what += fmt.Sprintf("%scontainer %q %s", next, status.Name, howEnded(ended))
-		if !printsSecrets(workflow) {
+		if !PrintsSecrets(workflow) {
 			failure.Log = lastLines(ended.Message)
 		}
 	}
@@ -119,7 +119,7 @@ func Waiting(pod *corev1.Pod) string {
 	}
 	for status := range containers(pod) {
 		if waiting := status.State.Waiting; waiting != nil && obstructs(waiting.Reason) {
-			return fmt.Sprintf("pod %s/%s, container %q: %s", pod.Namespace, pod.Name, status.Name, shorten(obstacle(status, printsSecrets(pod.Labels[pavv1.WorkflowLabel])), maxWords))
+			return fmt.Sprintf("pod %s/%s, container %q: %s", pod.Namespace, pod.Name, status.Name, shorten(obstacle(status, PrintsSecrets(pod.Labels[pavv1.WorkflowLabel])), maxWords))
 		}
 	}
 	return ""

@@ -31,7 +31,7 @@ const (
 	// longestRun is when Kubernetes ends a validation, creation, expansion, modification or deletion pod whose template has no deadline.
 	longestRun = 24 * time.Hour
 
-	// terminationLog is where a container of a grant pod finds the file that kubelet keeps for it on the node's disk, and whose content
+	// terminationLog is where a container of a grant or revocation pod finds the file that kubelet keeps for it on the node's disk, and whose content
 	// it puts into the status of the pod. It must be somewhere. No script writes there by habit, as to /dev/termination-log, and
 	// nobody who lists /pav/credentials finds it.
 	terminationLog = "/dev/pav-termination-log"
@@ -142,7 +142,7 @@ func setDefaults(spec *corev1.PodSpec, workflow string) {
 		spec.NodeSelector = merge(spec.NodeSelector, map[string]string{corev1.LabelOSStable: string(corev1.Linux)})
 	}
 	eachContainer(spec, func(container *corev1.Container) {
-		if printsSecrets(workflow) {
+		if PrintsSecrets(workflow) {
 			container.TerminationMessagePath = terminationLog
 			container.TerminationMessagePolicy = corev1.TerminationMessageReadFile
 		}
@@ -269,8 +269,11 @@ func addPav(spec *corev1.PodSpec, workflow string) {
 	})
 }
 
-// printsSecrets reports whether what pods of a workflow print may have credentials of clients, so that PaV repeats none of it.
-func printsSecrets(workflow string) bool { return workflow == pavv1.WorkflowGrant }
+// PrintsSecrets reports whether what pods of a workflow print may have credentials of clients, so that PaV repeats none of it. A revocation
+// pod may list a user of whom it removes one key, with the key that stays.
+func PrintsSecrets(workflow string) bool {
+	return workflow == pavv1.WorkflowGrant || workflow == pavv1.WorkflowRevocation
+}
 
 // OnNode reports whether the pods of a workflow run on the node that has the volume staged, with the /pav of the stage.
 func OnNode(workflow string) bool {

@@ -11,6 +11,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/kubectl/cli"
 	"github.com/albertofaria/pav/internal/podplan"
+	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // accessStepWords maps each step of an access to its kind of pod.
@@ -317,14 +318,14 @@ func failingBuckets(buckets []pavv1.PavBucket, accesses []pavv1.PavBucketAccess)
 	return found
 }
 
-// hideCredentials removes from findings the pods whose logs are not to be shown unasked: a grant pod may have printed credentials.
+// hideCredentials removes from findings the pods whose logs are not to be shown unasked, as they may have printed credentials.
 func hideCredentials(f *Facts, found []Finding) {
 	for i := range found {
 		ref := found[i].Pod
 		if f.Bucket == nil || ref == nil {
 			continue
 		}
-		if pod := f.podNamed(ref.Namespace, ref.Name); pod == nil || pod.Labels[pavv1.WorkflowLabel] == pavv1.WorkflowGrant {
+		if pod := f.podNamed(ref.Namespace, ref.Name); pod == nil || workflow.PrintsSecrets(pod.Labels[pavv1.WorkflowLabel]) {
 			found[i].Pod = nil
 		}
 	}
