@@ -89,10 +89,11 @@ func (r *Reconciler) recordRevoked(ctx context.Context, o observation, d rule.De
 	return nil
 }
 
-// leaves reports whether the account that is due goes on working: a grant pod may have made it, and nothing revokes it.
+// leaves reports whether the account that is due goes on working: a grant pod may have made it, and nothing revokes it. A revocation pod
+// that is recorded, and was not created before the definition lost its template, has revoked nothing.
 func (o observation) leaves() bool {
 	account := o.revoking()
-	return account != nil && !account.Shared && o.record.Status.Pod == nil && !o.hasRevocationPod()
+	return account != nil && !account.Shared && !o.attempt().HasBegun() && !o.hasRevocationPod()
 }
 
 // tellLeft reports that an account goes on working.

@@ -24,8 +24,9 @@ func TestRecordRevoked_TellsWhatGoesOnWorking(t *testing.T) {
 		"an account that was replaced": {granted(noRevocation, former(account(7, called("seven"), until(0)))), `account "seven" goes on working`},
 		"one of an attempt that failed": {granted(noRevocation, former(account(7, neverGranted))),
 			`account "ba-u-7", which an attempt that failed may have made, goes on working`},
-		"one of an access that is not wanted": {requested(released, noRevocation, former(account(0, called("zero"), until(0)))), `account "zero" goes on working`},
-		"credentials that all accesses share": {granted(noRevocation, former(account(7, shared, until(0)))), ""},
+		"one of an access that is not wanted":                                   {requested(released, noRevocation, former(account(0, called("zero"), until(0)))), `account "zero" goes on working`},
+		"one whose revocation pod was not created before the template was gone": {granted(noRevocation, revoking, intended), `account "ba-u-1"`},
+		"credentials that all accesses share":                                   {granted(noRevocation, former(account(7, shared, until(0)))), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, test.state)
