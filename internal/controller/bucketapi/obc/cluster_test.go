@@ -35,6 +35,9 @@ type cluster struct {
 	reconciler *Reconciler
 	events     *record.FakeRecorder
 	configs    int // how often a ConfigMap was written
+
+	stallsAt  string // the request before which the reconciler stalls
+	meanwhile func() // what happens then
 }
 
 func newCluster(t *testing.T, objects ...client.Object) *cluster {
@@ -76,7 +79,9 @@ func (c *cluster) restart() {
 				return fmt.Errorf("the agent has no right to read ConfigMaps")
 			},
 			Create: func(ctx context.Context, direct client.WithWatch, object client.Object, options ...client.CreateOption) error {
+				c.stall(createsConfigMap)
 				c.configs++
+				object.SetUID(types.UID(fmt.Sprintf("config-%d", c.configs)))
 				return direct.Create(ctx, object, options...)
 			},
 			Update: c.replaceConfigMap,
@@ -84,17 +89,46 @@ func (c *cluster) restart() {
 	}
 }
 
-// replaceConfigMap does what the policy pav-controller-config-maps does.
+// The requests that a reconciler makes to write a ConfigMap, in their order.
+const (
+	seesConfigMap     = "it sees the ConfigMap"
+	createsConfigMap  = "it creates the ConfigMap"
+	replacesConfigMap = "it replaces the ConfigMap"
+)
+
+// stall lets something happen before a request, once.
+func (c *cluster) stall(request string) {
+	if request == c.stallsAt && c.meanwhile != nil {
+		meanwhile := c.meanwhile
+		c.meanwhile = nil
+		meanwhile()
+	}
+}
+
+// replaceConfigMap does what the policy pav-controller-config-maps does, and answers dry runs as an API server does.
 func (c *cluster) replaceConfigMap(ctx context.Context, direct client.WithWatch, object client.Object, options ...client.UpdateOption) error {
+	if object.GetResourceVersion() == "" {
+		c.stall(seesConfigMap)
+	} else {
+		c.stall(replacesConfigMap)
+	}
 	has := &corev1.ConfigMap{}
 	if err := direct.Get(ctx, client.ObjectKeyFromObject(object), has); err != nil {
 		return err
 	}
+	resource := schema.GroupResource{Resource: "configmaps"}
 	if has.Labels[pavv1.AccessLabel] != object.GetLabels()[pavv1.AccessLabel] {
-		return apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, object.GetName(), nil)
+		return apierrors.NewForbidden(resource, object.GetName(), nil)
+	}
+	if uid := object.GetUID(); uid != "" && uid != has.UID {
+		return apierrors.NewConflict(resource, object.GetName(), nil)
+	}
+	object.SetUID(has.UID)
+	if all := (&client.UpdateOptions{}); len(all.ApplyOptions(options).DryRun) > 0 {
+		object.SetResourceVersion(has.ResourceVersion)
+		return nil
 	}
 	c.configs++
-	object.SetUID(has.UID)
 	return direct.Update(ctx, object, options...)
 }
 

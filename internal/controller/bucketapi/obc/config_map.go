@@ -2,6 +2,7 @@ package obc
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +16,9 @@ import (
 	"github.com/albertofaria/pav/internal/protocol"
 	"github.com/albertofaria/pav/internal/reconcile"
 )
+
+// errNoVersion means that the answer to a dry run has no version, which is not what an API server answers.
+var errNoVersion = errors.New("the API server did not say which version of the ConfigMap it has")
 
 // configMapOf returns the ConfigMap of a claim, without data and finalizers. It is written as a whole, since the agent has no right to
 // read it. A policy lets the agent write only ConfigMaps with this label and owner.
@@ -35,18 +39,13 @@ func (r *Reconciler) writeConfigMap(ctx context.Context, o observation) (*rule.D
 	}
 	config := configMapOf(o)
 	config.Data, config.Finalizers = data, []string{objectbucketv1.Finalizer}
-	replacement := config.DeepCopy()
-	err := r.Direct.Create(ctx, config)
-	exists := apierrors.IsAlreadyExists(err)
-	if exists {
-		err = r.Direct.Update(ctx, replacement)
-	}
+	exists, err := r.replaceConfigMap(ctx, o, config)
 	switch {
 	case err == nil:
 		r.memories.change(o.name, o.uid, func(m *memory) { m.written, m.removed = hash, false })
 		return nil, nil
-	case apierrors.IsNotFound(err):
-		return nil, reconcile.ErrStale // it, or the namespace, was deleted meanwhile
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+		return nil, reconcile.ErrStale // it, or the namespace, was changed or deleted meanwhile
 	case exists && isRefused(err):
 		d := refuse(protocol.ConfigMapNameTaken, fmt.Sprintf("ConfigMap %q exists, is not this claim's, and is left as it is: delete it, or give the claim another name", o.name))
 		return &d, nil
@@ -56,6 +55,47 @@ func (r *Reconciler) writeConfigMap(ctx context.Context, o observation) (*rule.D
 	default:
 		return nil, fmt.Errorf("writing ConfigMap %q: %w", o.name, err)
 	}
+}
+
+// replaceConfigMap writes a ConfigMap, which exists or not, as Secrets are written: an agent that has stalled, and leads no more, replaces no
+// newer one, and creates none with a finalizer that nobody removes any more. A dry run tells which version the API server has.
+func (r *Reconciler) replaceConfigMap(ctx context.Context, o observation, config *corev1.ConfigMap) (exists bool, err error) {
+	seen := config.DeepCopy()
+	err = r.Direct.Update(ctx, seen, client.DryRunAll)
+	exists = !apierrors.IsNotFound(err)
+	if !exists {
+		seen = config.DeepCopy()
+		seen.Finalizers = nil
+		err = r.Direct.Create(ctx, seen)
+	}
+	if err != nil {
+		return exists, err
+	}
+	if seen.UID == "" || seen.ResourceVersion == "" {
+		return exists, errNoVersion // without it, any version would be replaced
+	}
+	if err := r.checkUnchanged(ctx, o); err != nil {
+		return exists, err
+	}
+	config.UID, config.ResourceVersion = seen.UID, seen.ResourceVersion
+	return exists, r.Direct.Update(ctx, config)
+}
+
+// checkUnchanged returns reconcile.ErrStale if the API server does not have the record of a bucket any more as it is here, or if the claim
+// goes: then the ConfigMap may have been deleted for good.
+func (r *Reconciler) checkUnchanged(ctx context.Context, o observation) error {
+	bucket, err := reconcile.Optional(ctx, r.Live, client.ObjectKeyFromObject(o.bucket), &pavv1.PavBucket{})
+	if err != nil {
+		return err
+	}
+	claim, err := reconcile.Optional(ctx, r.Live, o.name, &objectbucketv1.ObjectBucketClaim{})
+	if err != nil {
+		return err
+	}
+	if bucket == nil || bucket.UID != o.bucket.UID || bucket.ResourceVersion != o.bucket.ResourceVersion || claim == nil || claim.UID != o.uid || claim.DeletionTimestamp != nil {
+		return reconcile.ErrStale
+	}
+	return nil
 }
 
 // isRefused reports whether the API server does not let the agent write an object.
