@@ -41,3 +41,36 @@ func TestCheckCeilings(t *testing.T) {
 		})
 	}
 }
+
+// The older of two accesses gets its account, even if the younger one is tried again and again: that begins no attempt which would leave no
+// place for one that was requested before it. All states that five accesses may be in are tried.
+func TestEarlier_LeavesAPlaceToWhoWasFirst(t *testing.T) {
+	const number, states = 5, 3 // of no account, being given one, having one
+	for mask := range 243 {
+		accesses := make([]pavv1.PavBucketAccess, number)
+		for i := range accesses {
+			accesses[i] = accessTo(string(rune('a'+i)), pavv1.AccessReadWrite, nil, nil, "b")
+			accesses[i].CreationTimestamp = metav1.NewTime(noon.Add(time.Duration(i) * time.Second))
+			switch state := mask % states; state {
+			case 1:
+				accesses[i].Status.Granting = new(account(0, neverGranted))
+			case 2:
+				accesses[i].Status.Current = new(account(0))
+			}
+			mask /= states
+		}
+		for y := range accesses {
+			if accesses[y].Status.Granting != nil || accesses[y].Status.Current != nil {
+				continue
+			}
+			before := earlier(accesses, &accesses[y])
+			accesses[y].Status.Granting = new(account(0, neverGranted))
+			for o := range y {
+				if first := earlier(accesses, &accesses[o]); first > before && accesses[o].Status.Current == nil {
+					t.Fatalf("%d may begin beside %d others, and %d, which was first, is beside %d then", y, before, o, first)
+				}
+			}
+			accesses[y].Status.Granting = nil
+		}
+	}
+}
