@@ -24,6 +24,10 @@ func TestRedact(t *testing.T) {
 		"line \"private\": \"0123456789\" here": "line *** here",
 		"in base64 " + encoded:                  "in base64 ***",
 		"the certificate":                       "the certificate",
+		"twice secret-secret-secret":            "twice ***",
+		"both secret-secretsecret":              "both ***",
+		"broken secret-\n  secret, and after":   "broken ***, and after",
+		"not se cured":                          "not se cured",
 	} {
 		if got := c.Redact(text); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
@@ -41,12 +45,19 @@ func TestRedact_FindsASecretInEachForm(t *testing.T) {
 	}
 	texts := map[string]string{
 		"as it is": "key=" + secret + ";", "in JSON": string(quoted), "in a query": "?key=" + url.QueryEscape(secret), "in a path": "/" + url.PathEscape(secret),
+		"in JSON of Ceph": strings.ReplaceAll(string(quoted), "/", `\/`),
 	}
 	for name, encoding := range map[string]*base64.Encoding{"base64": base64.StdEncoding, "base64 for URLs": base64.RawURLEncoding} {
 		for _, before := range []string{"", "u:", "us:", "user:"} {
 			for _, after := range []string{"", "\n", "\r\n", "@host"} {
 				texts[name+" of "+before+"…"+strings.TrimSpace(after)+string(rune('0'+len(after)))] = "Basic " + encoding.EncodeToString([]byte(before+secret+after))
 			}
+		}
+	}
+	for before := range 76 {
+		line := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("u", before) + secret + "\n"))
+		for end, name := range map[string]string{"\n": "line feeds", "\r\n": "CRLF", `\n`: "line feeds in JSON"} {
+			texts[fmt.Sprintf("base64 with %s, after %d bytes", name, before)] = wrapped(line, 20, end)
 		}
 	}
 	for name, text := range texts {
@@ -57,8 +68,18 @@ func TestRedact_FindsASecretInEachForm(t *testing.T) {
 	}
 }
 
+// wrapped breaks a text into lines, as base64 does.
+func wrapped(text string, width int, end string) string {
+	var lines strings.Builder
+	for ; len(text) > width; text = text[width:] {
+		lines.WriteString(text[:width] + end)
+	}
+	return lines.String() + text
+}
+
 // leaks reports whether a text has more than three bytes of a secret, also in base64.
 func leaks(text, secret string) bool {
+	text = strings.NewReplacer("\n", "", "\r", "", `\n`, "").Replace(text)
 	for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		for word := range strings.FieldsSeq(text) {
 			word = strings.TrimRight(word, "=")
@@ -116,8 +137,11 @@ func TestRedact_OfTheMostThatMayBe(t *testing.T) {
 }
 
 func TestExposed(t *testing.T) {
-	c := Credentials{AccessKeyID: []byte("key-of-user"), AccessSecretKey: []byte("secret-secret"), "extra/USER": []byte("the-user")}
-	for text, want := range map[string]bool{"": false, "key-of-user": false, "the-user": false, "secret-secret": true, "a/secret-secret.b": true} {
+	c := Credentials{AccessKeyID: []byte("key-of-user"), AccessSecretKey: []byte("secret-secret"), "extra/USER": []byte("the-user"),
+		"extra/dbPassword": []byte("the-password"), "extra/SECRET_ID": []byte("the-secret-id")}
+	for text, want := range map[string]bool{
+		"the-password": true, "the-secret-id": false,
+		"": false, "key-of-user": false, "the-user": false, "secret-secret": true, "a/secret-secret.b": true} {
 		if got := c.Exposed(text); got != want {
 			t.Errorf("%q: %t", text, got)
 		}
