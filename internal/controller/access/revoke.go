@@ -138,8 +138,8 @@ func (r *Reconciler) forget(ctx context.Context, o observation, d rule.Decision)
 				return err
 			}
 			if left {
-				r.tell(o, true, protocol.SecretLeft, fmt.Sprintf("Secret %s/%s cannot be emptied: if it is immutable, delete it, and remove its finalizers; its account is revoked",
-					o.record.Spec.Requester.Namespace, accessed.SecretName))
+				r.tell(o, true, protocol.SecretLeft, fmt.Sprintf("Secret %s/%s still has the credentials of the access and its finalizers, as PaV may not change it: it is immutable, has lost the label %s, or the controller agent its rights; delete it, and remove its finalizers",
+					o.record.Spec.Requester.Namespace, accessed.SecretName, pavv1.AccessLabel))
 			}
 		}
 	}

@@ -161,11 +161,7 @@ func aboutSecret(secret *corev1.Secret, doing string, err error) error {
 	if err == nil {
 		return nil
 	}
-	code := 0
-	if status, ok := err.(apierrors.APIStatus); ok {
-		code = int(status.Status().Code)
-	}
-	exists := doing != "creating"
+	code, exists := codeOf(err), doing != "creating"
 	switch {
 	case exists && isDenied(code):
 		return refuse("Secret %s/%s %w, and is left as it is: delete it, or rename the object that asks for access", secret.Namespace, secret.Name, errNameTaken)
@@ -174,8 +170,17 @@ func aboutSecret(secret *corev1.Secret, doing string, err error) error {
 	case code != 0:
 		return fmt.Errorf("%s Secret %s/%s: status %d", doing, secret.Namespace, secret.Name, code)
 	default:
-		return fmt.Errorf("%s Secret %s/%s: %w", doing, secret.Namespace, secret.Name, err)
+		return fmt.Errorf("%s Secret %s/%s: there was no answer", doing, secret.Namespace, secret.Name)
 	}
+}
+
+// codeOf returns the status code of an answer, or 0 if there was none.
+func codeOf(err error) int {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return 0
+	}
+	return int(status.Status().Code)
 }
 
 // isDenied reports whether a status code says that a request would be refused again. Admission webhooks choose their codes.
@@ -188,7 +193,8 @@ func isDenied(code int) bool {
 }
 
 // removeSecret deletes a Secret of an access, after it has emptied it: the answer to a deletion has the object where something holds it. A
-// Secret that is not this access's is left alone. Left says that it is this access's and cannot be emptied: its user made it immutable.
+// Secret that is not this access's is left alone. Left says that it is this access's and cannot be emptied: it is immutable, its user has
+// removed the label, or the agent has lost its rights.
 func (r *Reconciler) removeSecret(ctx context.Context, record *pavv1.PavBucketAccess, name string) (left bool, err error) {
 	secret, err := secretOf(record, name)
 	if err != nil {
@@ -196,9 +202,9 @@ func (r *Reconciler) removeSecret(ctx context.Context, record *pavv1.PavBucketAc
 	}
 	seen, err := r.seeSecret(ctx, secret)
 	switch {
-	case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
-		return false, nil // it is gone, or belongs to something else
-	case apierrors.IsInvalid(err): // The API server says so before it asks the policy whose Secret it is.
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case isDenied(codeOf(err)): // The API server says that it is immutable before it asks the policy whose Secret it is.
 		return wasDelivered(record, name), nil
 	case err != nil:
 		return false, aboutSecret(secret, "emptying", err)
@@ -280,19 +286,29 @@ func (r *Reconciler) deleteKey(ctx context.Context, o observation, d rule.Decisi
 	if err != nil {
 		return err
 	}
-	if err := r.deleteKeyNamed(ctx, o.record.Status.Key); err != nil {
+	if err := r.deleteKeyNamed(ctx, o, o.record.Status.Key); err != nil {
 		return err
 	}
 	return r.patchStatus(ctx, o.record, func(status *pavv1.PavBucketAccessStatus) { status.Key = "" })
 }
 
-// deleteKeyNamed deletes a key, if there is one.
-func (r *Reconciler) deleteKeyNamed(ctx context.Context, name string) error {
+// deleteKeyNamed deletes a key, if there is one. Where the agent may not do so, that is told, and not in the way of revocations: Kubernetes
+// deletes the key with the record.
+func (r *Reconciler) deleteKeyNamed(ctx context.Context, o observation, name string) error {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: pavv1.CredentialsNamespace, Name: name}}
-	if err := r.Secrets.Delete(ctx, secret); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
+	err := r.Secrets.Delete(ctx, secret)
+	switch {
+	case err == nil, apierrors.IsNotFound(err):
+		return nil
+	case apierrors.IsForbidden(err):
+		text := fmt.Sprintf("Secret %s/%s, the key of an attempt that is over, may be left: the controller agent may not delete it", secret.Namespace, secret.Name)
+		if due, _ := r.repeats.Due(o.record.Name, text, r.Now()); due {
+			r.tell(o, true, protocol.SecretLeft, text)
+		}
+		return nil
+	default:
 		return fmt.Errorf("deleting Secret %s/%s: %s", secret.Namespace, secret.Name, apierrors.ReasonForError(err))
 	}
-	return nil
 }
 
 // readSecret returns the data of a Secret of pav-credentials that an administrator made. The error is a refusal if there is none.

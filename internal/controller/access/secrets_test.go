@@ -3,16 +3,20 @@ package access
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	objectbucketv1 "github.com/albertofaria/pav/internal/api/objectbucket/v1alpha1"
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/reconcile"
 )
 
@@ -252,5 +256,60 @@ func TestReplaceSecret_WithoutAVersion(t *testing.T) {
 	}
 	if s := w.secret(t); string(s.Data["key"]) != "oldest" {
 		t.Errorf("got %q", s.Data)
+	}
+}
+
+// The API server does not let the agent change a Secret: it is somebody else's, unless it was delivered. Then its credentials are left, which
+// is told. The same for a key.
+func TestRemoveSecret_WithoutTheRight(t *testing.T) {
+	secrets := schema.GroupResource{Resource: "secrets"}
+	denials := map[string]error{
+		"the agent has no right":  apierrors.NewForbidden(secrets, "photos", nil),
+		"it is immutable":         apierrors.NewInvalid(schema.GroupKind{Kind: "Secret"}, "photos", nil),
+		"a webhook answers so":    apierrors.NewMethodNotSupported(secrets, "update"),
+		"a client wraps a denial": fmt.Errorf("after 3 attempts: %w", apierrors.NewForbidden(secrets, "photos", nil)),
+	}
+	for name, denial := range denials {
+		for _, delivered := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/delivered=%t", name, delivered), func(t *testing.T) {
+				w := newWorld(t, requested(released, func(s *state) {
+					s.record.Status.Phase, s.record.Status.RecordUID, s.record.Status.Key = pavv1.AccessRevoking, recordUID, "seal-record-1"
+					if delivered {
+						s.record.Status.Secrets = []pavv1.DeliveredSecret{{Name: "photos"}}
+					}
+				}), written(t))
+				server, ok := w.Secrets.(client.WithWatch)
+				if !ok {
+					t.Fatalf("a client is a %T", w.Secrets)
+				}
+				w.Secrets = interceptor.NewClient(server, interceptor.Funcs{
+					Update: func(context.Context, client.WithWatch, client.Object, ...client.UpdateOption) error { return denial },
+					Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error {
+						return apierrors.NewForbidden(secrets, "seal-record-1", nil)
+					},
+				})
+				w.pass(t) // the key
+				if w.record(t).Status.Key != "" || !w.told("SecretLeft") {
+					t.Error("the key is in the way of the rest, or not told")
+				}
+				w.pass(t)
+				if told := w.told("still has the credentials"); told != delivered {
+					t.Errorf("that it is left is told: %t", told)
+				}
+				if err := w.kube.Get(t.Context(), client.ObjectKey{Name: w.name}, &pavv1.PavBucketAccess{}); !apierrors.IsNotFound(err) {
+					t.Errorf("the record is there: %v", err)
+				}
+			})
+		}
+	}
+}
+
+// What the API server says of a Secret may quote it.
+func TestAboutSecret_QuotesNothing(t *testing.T) {
+	quoting := apierrors.NewInternalError(errors.New("canary"))
+	for name, err := range map[string]error{"as it is": quoting, "wrapped": fmt.Errorf("retrying: %w", quoting), "no answer of the API server": errors.New("canary")} {
+		if got := aboutSecret(written(t), "replacing", err); got == nil || strings.Contains(got.Error(), "canary") || errors.Is(got, err) {
+			t.Errorf("%s: got %v", name, got)
+		}
 	}
 }

@@ -132,7 +132,7 @@ func (r *Reconciler) settle(ctx context.Context, o observation, _ rule.Decision)
 		account.AccountID = "" // it is another access's
 	}
 	// The former leader made a key for the pod. Nobody reads what the pod has left as credentials.
-	if err := r.deleteKeyNamed(ctx, keyName(o.record, workflow.Attempt(pod))); err != nil {
+	if err := r.deleteKeyNamed(ctx, o, keyName(o.record, workflow.Attempt(pod))); err != nil {
 		return err
 	}
 	now := r.Now()

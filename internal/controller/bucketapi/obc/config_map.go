@@ -101,6 +101,11 @@ func (r *Reconciler) checkUnchanged(ctx context.Context, o observation) error {
 // isRefused reports whether the API server does not let the agent write an object.
 func isRefused(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) }
 
+// hadConfigMap reports whether the ConfigMap of a claim was written, as far as it is known: a claim is bound after that.
+func (o observation) hadConfigMap() bool {
+	return o.memory.written != "" || o.claim != nil && o.claim.Spec.ObjectBucketName != ""
+}
+
 // removeConfigMap deletes the ConfigMap of a claim. One that is not the claim's is left alone.
 func (r *Reconciler) removeConfigMap(ctx context.Context, o observation) error {
 	if o.memory.removed || o.label() == "" {
@@ -112,10 +117,12 @@ func (r *Reconciler) removeConfigMap(ctx context.Context, o observation) error {
 		err = r.Direct.Delete(ctx, config, client.Preconditions{UID: new(config.UID)})
 	}
 	switch {
-	case err == nil, apierrors.IsNotFound(err), apierrors.IsForbidden(err), apierrors.IsConflict(err):
-	case apierrors.IsInvalid(err):
+	case err == nil, apierrors.IsNotFound(err), apierrors.IsConflict(err):
+	case apierrors.IsForbidden(err) && !o.hadConfigMap(): // it is something else's
+	case isRefused(err):
 		// Who makes it immutable has to remove the finalizer.
-		r.tell(o, corev1.EventTypeWarning, protocol.ConfigMapLeft, fmt.Sprintf("ConfigMap %q cannot be deleted, as it is immutable: delete it, and remove its finalizer", o.name))
+		r.tell(o, corev1.EventTypeWarning, protocol.ConfigMapLeft, fmt.Sprintf("ConfigMap %q is left with its finalizer, as PaV may not change it: it is immutable, has lost the label %s, or the controller agent its rights; delete it, and remove its finalizer",
+			o.name, pavv1.AccessLabel))
 	default:
 		return fmt.Errorf("deleting ConfigMap %q: %w", o.name, err)
 	}

@@ -2,7 +2,6 @@ package obc
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -12,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -203,48 +201,6 @@ func TestLife_AClaimIsReplaced(t *testing.T) {
 	c.pass(photos)
 	if b := c.objectBucket(photos); c.claim(photos).Status.Phase != objectbucketv1.ClaimBound || b == nil || b.Spec.ClaimRef.UID != otherUID || c.config(photos).Labels[pavv1.AccessLabel] != string(otherUID) {
 		t.Error("the new claim is bound when nothing is left of the former")
-	}
-}
-
-// A reconciler stalls before one of its requests. Another leads meanwhile, and the endpoint has changed, or the claim is gone.
-func TestWriteConfigMap_OfAStalledLeader(t *testing.T) {
-	for _, at := range []string{seesConfigMap, createsConfigMap, replacesConfigMap} {
-		for _, gone := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s/gone=%t", at, gone), func(t *testing.T) {
-				c := newCluster(t, claimed().claim, theClass(), theProvisioner())
-				c.pass(photos)
-				c.serve(claimUID)
-				stalled := c.reconciler
-				c.stallsAt, c.meanwhile = at, func() {
-					c.restart()
-					bucket := c.bucket(claimUID)
-					bucket.Status.Info["endpoint"] = "http://newer:9000"
-					c.must(c.Status().Update(t.Context(), bucket))
-					c.pass(photos)
-					if gone {
-						c.must(c.Delete(t.Context(), c.claim(photos)))
-						c.pass(photos)
-						c.forget(c.access(claimUID))
-						c.pass(photos)
-						c.forget(c.bucket(claimUID))
-						c.pass(photos)
-					}
-				}
-				if _, err := stalled.Reconcile(t.Context(), ctrl.Request{NamespacedName: photos}); err != nil {
-					t.Errorf("got %v", err)
-				}
-				if c.meanwhile != nil {
-					t.Fatal("it never stalled")
-				}
-				config := c.config(photos)
-				if gone && config != nil && len(config.Finalizers) > 0 {
-					t.Errorf("nobody removes the finalizer of %+v", config)
-				}
-				if !gone && (config == nil || config.Data["BUCKET_HOST"] != "newer" || len(config.Finalizers) != 1) {
-					t.Errorf("the ConfigMap is %+v", config)
-				}
-			})
-		}
 	}
 }
 
