@@ -83,7 +83,7 @@ func grantsOn(records []string, accesses []pavv1.PavBucketAccess, of string, wit
 }
 
 // inForce returns the accounts of an access that are to work: the present one, replaced ones whose time is not over, and one whose
-// credentials are being delivered.
+// credentials are being delivered. Credentials that all accesses share are of no account that a policy could name.
 func inForce(record *pavv1.PavBucketAccess, now time.Time) []pavv1.GrantedAccount {
 	status := &record.Status
 	var accounts []pavv1.GrantedAccount
@@ -98,7 +98,7 @@ func inForce(record *pavv1.PavBucketAccess, now time.Time) []pavv1.GrantedAccoun
 			accounts = append(accounts, former)
 		}
 	}
-	return accounts
+	return slices.DeleteFunc(accounts, func(a pavv1.GrantedAccount) bool { return a.Shared })
 }
 
 // due returns the former account that is to be revoked next, or nil; and when one is, the zero time for none.

@@ -53,6 +53,7 @@ func TestGrantsOn(t *testing.T) {
 			account(0, called("over"), until(-time.Second)), account(1, called("overlaps"), until(time.Minute)), account(3, neverGranted, until(time.Minute)),
 		}, "b-1"),
 		accessTo("a-3", pavv1.AccessReadWrite, nil, nil, "b-1"),
+		accessTo("a-5", pavv1.AccessReadWrite, new(account(0, called("of-nobody"), shared)), []pavv1.GrantedAccount{account(1, called("of-nobody"), shared, until(time.Minute))}, "b-1"),
 		accessTo("a-4", pavv1.AccessReadWrite, new(account(0, called("elsewhere"))), nil, "b-2"),
 	}
 	grant := func(id string, mode pavv1.BucketAccessMode) podplan.BucketGrant {

@@ -211,6 +211,10 @@ var releasedTable = table{
 
 // revocationTable is for an account that is to be revoked.
 var revocationTable = table{
+	{Name: "the credentials that are to be revoked are those that all accesses share", When: func(o observation) bool {
+		account, _ := due(o.record, o.now)
+		return account.Shared
+	}, Then: to(stepRecordRevoked)},
 	{Name: "there is no provisioner to revoke with", When: func(o observation) bool { return o.provisioner == nil }, Then: func(o observation) rule.Decision {
 		account, _ := due(o.record, o.now)
 		return rule.InDoubt(rule.Waiting(pavv1.AccessRevokedCondition, "NoProvisioner", fmt.Sprintf("PavProvisioner %q does not exist, and only it defines how to revoke account %q: create it again; or delete the account by hand, then remove it from status.former of PavBucketAccess %q",

@@ -199,6 +199,8 @@ func TestDecide(t *testing.T) {
 		"the time of a former account is over":                          {state: granted(former(account(7, until(0)))), want: stepRevoke},
 		"the key of the last attempt is left":                           {state: granted(func(s *state) { s.record.Status.Key = "seal-1" }), want: stepDeleteKey},
 		"the definition revokes nothing":                                {state: granted(former(account(7, until(0))), func(s *state) { s.provisioner.Spec.BucketAccessRevoke = nil }), want: stepRecordRevoked},
+		"credentials that all accesses share are replaced":              {state: granted(former(account(7, shared, until(0)))), want: stepRecordRevoked},
+		"the same, without a provisioner":                               {state: granted(former(account(7, shared, until(0))), unknownProvisioner), want: stepRecordRevoked},
 		"the last revocation failed just now":                           {state: granted(former(account(7, until(0))), revocationFailed(3, 0)), want: rule.Done},
 		"the last revocation failed long ago":                           {state: granted(former(account(7, until(0))), revocationFailed(3, time.Hour)), want: stepRevoke},
 		"there is no provisioner to revoke with":                        {state: granted(former(account(7, until(0))), unknownProvisioner), want: rule.Wait, reason: "NoProvisioner"},
