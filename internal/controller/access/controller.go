@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -67,6 +68,9 @@ type Reconciler struct {
 
 	// Now returns the time of the cluster, which the times in objects are compared with.
 	Now func() time.Time
+
+	// accounts is held while an account that a pod has told is compared with those of others, and recorded.
+	accounts sync.Mutex
 
 	requests     workqueue.TypedRateLimitingInterface[ctrl.Request]
 	slots        *attempt.Slots

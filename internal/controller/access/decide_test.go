@@ -244,8 +244,9 @@ func rotates(every time.Duration) edit {
 // An account that a pod may have made is revoked; one of which nothing can exist is not.
 func TestAbandon(t *testing.T) {
 	other := accessTo("a-other", pavv1.AccessReadWrite, new(account(0, called("other"))), nil, "b")
-	other.Spec.Provisioner = "p"
-	r := &Reconciler{Now: func() time.Time { return noon }, Client: reconciletest.Client(t, &other)}
+	other.Spec.Provisioner, other.Labels = "p", map[string]string{pavv1.ProvisionerLabel: "p"}
+	kube := reconciletest.Client(t, &other)
+	r := &Reconciler{Now: func() time.Time { return noon }, Client: kube, Live: kube}
 	for name, test := range map[string]struct {
 		state state
 		want  string // the identifier of the account that is to be revoked, or "" for none
@@ -260,7 +261,11 @@ func TestAbandon(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			status := test.state.record.Status.DeepCopy()
-			r.abandon(t.Context(), test.state.observation)(status)
+			abandon, err := r.abandon(t.Context(), test.state.observation)
+			if err != nil {
+				t.Fatal(err)
+			}
+			abandon(status)
 			if status.Granting != nil || status.Pod != nil || status.Step != "" {
 				t.Errorf("the attempt is not over: %+v", status)
 			}

@@ -25,7 +25,7 @@ func (r *Reconciler) deliver(ctx context.Context, o observation, d rule.Decision
 	if podplan.IsRefusal(err) {
 		failure := workflow.FailureWithoutPod(pavv1.WorkflowGrant, err)
 		failure.Reason = pavv1.FailureOutputInvalid
-		return r.failGrant(ctx, o, failure, r.abandon(ctx, o))
+		return r.failMade(ctx, o, failure)
 	}
 	if err != nil {
 		return err

@@ -4,18 +4,15 @@ import (
 	"context"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/rule"
 	"github.com/albertofaria/pav/internal/credentials"
 	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/protocol"
-	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -142,46 +139,22 @@ func (r *Reconciler) markDelivering(ctx context.Context, o observation, d rule.D
 	outcome, opened, err := r.outcome(ctx, o)
 	opened.Clear()
 	if podplan.IsRefusal(err) {
-		return r.failGrant(ctx, o, outputInvalid(o, err), r.abandon(ctx, o))
+		return r.failMade(ctx, o, outputInvalid(o, err))
 	}
 	if err != nil {
 		return err
 	}
-	if err := r.checkAccount(ctx, o.record, outcome.AccountID); podplan.IsRefusal(err) {
-		return r.failGrant(ctx, o, outputInvalid(o, err), r.abandon(ctx, o))
-	} else if err != nil {
-		return err
+	err = r.recordAccount(ctx, o, outcome)
+	if podplan.IsRefusal(err) {
+		return r.failMade(ctx, o, outputInvalid(o, err))
 	}
-	return r.patchStatus(ctx, o.record, func(status *pavv1.PavBucketAccessStatus) {
-		status.Step = pavv1.AccessDelivering
-		status.Granting.AccountID, status.Granting.ExpiresAt = outcome.AccountID, outcome.ExpiresAt
-	})
+	return err
 }
 
 func outputInvalid(o observation, err error) *pavv1.WorkflowFailure {
 	failure := workflow.FailureWithoutPod(pavv1.WorkflowGrant, err)
 	failure.Reason, failure.PodNamespace, failure.PodName = pavv1.FailureOutputInvalid, o.pod().Namespace, o.pod().Name
 	return failure
-}
-
-// checkAccount returns a refusal if an account that a pod has told is another access's: it would be revoked with this one.
-func (r *Reconciler) checkAccount(ctx context.Context, record *pavv1.PavBucketAccess, id string) error {
-	accesses := &pavv1.PavBucketAccessList{}
-	if err := r.Client.List(ctx, accesses, client.MatchingFields{reconcile.AccessesByProvisioner: record.Spec.Provisioner}, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("looking up who has an account: %w", err)
-	}
-	for i := range accesses.Items {
-		other := &accesses.Items[i]
-		if other.Name == record.Name {
-			continue
-		}
-		for _, account := range accountsOf(other) {
-			if idOf(&account) == id {
-				return refuse("the grant pod's /pav/accountId: account %q is that of PavBucketAccess %q", id, other.Name)
-			}
-		}
-	}
-	return nil
 }
 
 // outcome returns what the grant pod has told of the account, and its credentials, which the caller must clear.
@@ -212,36 +185,6 @@ func (r *Reconciler) outcome(ctx context.Context, o observation) (podplan.Accoun
 		}
 	}
 	return outcome, opened, nil
-}
-
-// toldBy returns what a grant pod that is over has told of its account, or "".
-func toldBy(pod *corev1.Pod) string {
-	if pod == nil {
-		return ""
-	}
-	result, err := workflow.ResultOf(pod)
-	if err != nil || result == nil || workflow.CheckID(result.AccountID) != nil {
-		return ""
-	}
-	return result.AccountID
-}
-
-// abandon records that the attempt is over, and that its account, if its pod may have made one, is to be revoked now. An account that is
-// another access's is not.
-func (r *Reconciler) abandon(ctx context.Context, o observation) change {
-	made, id, now := o.record.Status.Granting != nil && (o.mayHaveRun() || o.at(pavv1.AccessDelivering)), toldBy(o.pod()), r.Now()
-	if id != "" && podplan.IsRefusal(r.checkAccount(ctx, o.record, id)) {
-		id = ""
-	}
-	return func(status *pavv1.PavBucketAccessStatus) {
-		if made {
-			if id != "" {
-				status.Granting.AccountID = id
-			}
-			retire(status, status.Granting, now)
-		}
-		endAttempt(status)
-	}
 }
 
 // endAttempt removes the record of an attempt that has left no account, or whose account is recorded elsewhere.

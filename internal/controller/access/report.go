@@ -128,11 +128,10 @@ func (r *Reconciler) recordFailure(ctx context.Context, o observation, _ rule.De
 	if kind == pavv1.WorkflowRevocation {
 		return r.failRevocation(ctx, o, failure, nothing)
 	}
-	end := r.abandon(ctx, o)
 	if failure.Reason == pavv1.FailureInfeasible {
-		end = endAttempt
+		return r.failGrant(ctx, o, failure, endAttempt)
 	}
-	return r.failGrant(ctx, o, failure, end)
+	return r.failMade(ctx, o, failure)
 }
 
 // recordLateMessage adds the text in /pav/error to the recorded failure.

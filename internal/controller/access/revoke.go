@@ -24,7 +24,13 @@ func (r *Reconciler) release(ctx context.Context, o observation, d rule.Decision
 	if err := r.runs.CheckNotCreated(ctx, o.record, o.Pods); err != nil {
 		return err
 	}
-	abandon, now := r.abandon(ctx, o), r.Now()
+	r.accounts.Lock()
+	defer r.accounts.Unlock()
+	abandon, err := r.abandon(ctx, o)
+	if err != nil {
+		return err
+	}
+	now := r.Now()
 	return r.patchStatus(ctx, o.record, func(status *pavv1.PavBucketAccessStatus) {
 		abandon(status)
 		retire(status, status.Current, now)

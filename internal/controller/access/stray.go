@@ -127,9 +127,16 @@ func whileStray(o observation, d rule.Decision) rule.Decision {
 func (r *Reconciler) settle(ctx context.Context, o observation, _ rule.Decision) error {
 	pod := o.settling()
 	account, _ := accountOf(o.record.Spec.Requester.UID, pod)
-	account.AccountID = toldBy(pod)
-	if account.AccountID != "" && podplan.IsRefusal(r.checkAccount(ctx, o.record, account.AccountID)) {
-		account.AccountID = "" // it is another access's
+	r.accounts.Lock()
+	defer r.accounts.Unlock()
+	if id := toldBy(pod); id != "" {
+		err := r.checkAccount(ctx, o.record, &account, id)
+		if err != nil && !podplan.IsRefusal(err) {
+			return err
+		}
+		if err == nil {
+			account.AccountID = id // else it is another access's
+		}
 	}
 	// The former leader made a key for the pod. Nobody reads what the pod has left as credentials.
 	if err := r.deleteKeyNamed(ctx, o, keyName(o.record, workflow.Attempt(pod))); err != nil {

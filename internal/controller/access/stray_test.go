@@ -194,7 +194,7 @@ func TestSettle_RecordsTheAccountBeforeThePodGoes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			other := accessTo("a-other", pavv1.AccessReadWrite, new(account(0, called("other"))), nil, "b")
-			other.Spec.Provisioner = "p"
+			other.Spec.Provisioner, other.Labels = "p", map[string]string{pavv1.ProvisionerLabel: "p"}
 			key := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: pavv1.CredentialsNamespace, Name: "seal-record-2"}}
 			w := newWorld(t, granted(stray(pavv1.WorkflowGrant, ended(0), result(test.told))), &other, key)
 			w.pass(t)
