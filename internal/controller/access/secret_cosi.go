@@ -2,7 +2,9 @@ package access
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
+	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -25,6 +27,11 @@ const (
 // identifies the bucket in its store, which is what clients need; upstream has the name of the Bucket there. By default, both are the same.
 func addBucketInfo(data map[string][]byte, record *pavv1.PavBucketAccess, bucket *pavv1.PavBucket, known credentials.Credentials) error {
 	spec := &record.Spec
+	for _, name := range []string{credentials.AccessKeyID, credentials.AccessSecretKey, credentials.AccessToken} {
+		if !utf8.Valid(known[name]) { // JSON would have other bytes instead
+			return refuse("the credential %s is no text in UTF-8, and can be in no BucketInfo", name)
+		}
+	}
 	info := cosiv1.BucketInfo{
 		Metadata: cosiv1.BucketInfoMetadata{Name: cosiv1.BucketInfoOf(spec.Requester.UID)},
 		Spec: cosiv1.BucketInfoSpec{
@@ -47,7 +54,7 @@ func addBucketInfo(data map[string][]byte, record *pavv1.PavBucketAccess, bucket
 	}
 	raw, err := json.Marshal(info)
 	if err != nil {
-		return refuse("the credentials of PavBucketAccess %q are no text", record.Name)
+		return fmt.Errorf("encoding the BucketInfo of PavBucketAccess %q: %w", record.Name, err)
 	}
 	data[cosiv1.BucketInfoKey] = raw
 	return nil

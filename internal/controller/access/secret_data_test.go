@@ -12,6 +12,7 @@ import (
 	cosiv1 "github.com/albertofaria/pav/internal/api/cosi/v1alpha1"
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/credentials"
+	"github.com/albertofaria/pav/internal/podplan"
 )
 
 // toldBucket is what is known of a bucket that clients may use by any protocol.
@@ -106,5 +107,16 @@ func TestSecretData(t *testing.T) {
 func TestSecretData_OfAnUnknownAPI(t *testing.T) {
 	if _, err := secretData(requestedBy("x", pavv1.ProtocolS3), toldBucket(), nil); err == nil || !strings.Contains(err.Error(), "does not know") {
 		t.Errorf("got the error %v", err)
+	}
+}
+
+// A text of JSON would have other bytes than the credential.
+func TestSecretData_OfCredentialsThatAreNoText(t *testing.T) {
+	known := credentials.Credentials{credentials.AccessKeyID: []byte("key"), credentials.AccessSecretKey: []byte("secret\xff")}
+	if data, err := secretData(requestedBy(pavv1.BucketAPICOSI1, pavv1.ProtocolS3), toldBucket(), known); !podplan.IsRefusal(err) || strings.Contains(err.Error(), "secret\xff") {
+		t.Errorf("got %q, %v", data, err)
+	}
+	if _, err := secretData(requestedBy(pavv1.BucketAPIClaim, pavv1.ProtocolS3), toldBucket(), known); err != nil {
+		t.Errorf("of an ObjectBucketClaim, whose Secret has it as it is: %v", err)
 	}
 }
