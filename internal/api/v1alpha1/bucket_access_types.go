@@ -123,7 +123,7 @@ type AccessedBucket struct {
 
 // PavBucketAccessSpec is the request for access.
 //
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.released) || has(self.released)",fieldPath=".released",message="cannot be taken back"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.released) || !oldSelf.released || has(self.released) && self.released",fieldPath=".released",message="cannot be taken back"
 type PavBucketAccessSpec struct {
 	// provisioner is the name of the PavProvisioner.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable"

@@ -146,7 +146,7 @@ type BucketQuota struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.existingBucketId) == has(oldSelf.existingBucketId) && (!has(self.existingBucketId) || self.existingBucketId == oldSelf.existingBucketId)",fieldPath=".existingBucketId",message="is immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.store) == has(oldSelf.store) && (!has(self.store) || self.store == oldSelf.store)",fieldPath=".store",message="is immutable"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.released) || has(self.released)",fieldPath=".released",message="cannot be taken back"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.released) || !oldSelf.released || has(self.released) && self.released",fieldPath=".released",message="cannot be taken back"
 type PavBucketSpec struct {
 	// provisioner is the name of the PavProvisioner.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable"
