@@ -269,6 +269,10 @@ type PavBucketStatus struct {
 	// +optional
 	MayExist bool `json:"mayExist,omitempty"`
 
+	// mayExistId identifies that bucket.
+	// +optional
+	MayExistID string `json:"mayExistId,omitempty"`
+
 	// info is what clients need to know besides credentials.
 	// +optional
 	Info map[string]string `json:"info,omitempty"`

@@ -124,6 +124,7 @@ func (r *Reconciler) intendCreation(ctx context.Context, o observation, change c
 	if err != nil {
 		return r.refuse(ctx, o, pavv1.WorkflowBucketCreation, change, err)
 	}
+	r.tellMayExist(o, outcome.BucketID)
 	return r.patchStatus(ctx, o.record, func(status *pavv1.PavBucketStatus) {
 		change(status)
 		setReady(o.record, status, outcome)
@@ -182,6 +183,7 @@ func (r *Reconciler) recordCreated(ctx context.Context, o observation, d rule.De
 	} else if err != nil {
 		return err
 	}
+	r.tellMayExist(o, outcome.BucketID) // before the record loses it: better twice than never
 	if err := r.patchStatus(ctx, o.record, func(status *pavv1.PavBucketStatus) { setReady(o.record, status, outcome) }); err != nil {
 		return err
 	}
@@ -217,7 +219,8 @@ func outputInvalid(o observation, err error) *pavv1.WorkflowFailure {
 
 // setReady records that access to the bucket can be granted.
 func setReady(record *pavv1.PavBucket, status *pavv1.PavBucketStatus, outcome podplan.BucketOutcome) {
-	status.Phase, status.Step, status.Pod, status.Failure, status.PlannedBucketID, status.MayExist = pavv1.BucketReady, "", nil, nil, "", false
+	status.Phase, status.Step, status.Pod, status.Failure, status.PlannedBucketID = pavv1.BucketReady, "", nil, nil, ""
+	status.MayExist, status.MayExistID = false, ""
 	status.Configured, status.Attempt = status.Configuring, 0
 	status.BucketID, status.Created, status.Info, status.ExtraInfo = outcome.BucketID, outcome.Created, outcome.Info, outcome.ExtraInfo
 	meta.RemoveStatusCondition(&status.Conditions, pavv1.BucketCreated) // so that the new condition has the time of this write

@@ -1,6 +1,7 @@
 package bucket
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -44,7 +45,10 @@ func (r *Reconciler) told(ctx context.Context, o observation) (change, error) {
 // toldOf is told of a bucket with an identifier. Proven says that the pod has said that the bucket is the claim's.
 func (r *Reconciler) toldOf(ctx context.Context, o observation, id string, proven bool) (change, error) {
 	if !podplan.IsOfClaim(o.record, id) && !proven {
-		return func(status *pavv1.PavBucketStatus) { status.Step, status.Pod, status.MayExist = "", nil, true }, nil
+		r.tellMayExist(o, id)
+		return func(status *pavv1.PavBucketStatus) {
+			status.Step, status.Pod, status.MayExist, status.MayExistID = "", nil, true, id
+		}, nil
 	}
 	holder, err := r.liveHolder(ctx, o.record, reconcile.BucketStorage(o.record.Spec.Provisioner, o.record.Spec.Store, id))
 	if err != nil {
@@ -70,7 +74,10 @@ func (r *Reconciler) markReverted(ctx context.Context, o observation, d rule.Dec
 
 func setReverted(status *pavv1.PavBucketStatus) {
 	clearDeletion(status)
-	status.BucketID, status.PlannedBucketID, status.Created, status.MayExist = "", "", false, false
+	if status.MayExistID == status.BucketID { // else an earlier attempt may have made another bucket
+		status.MayExist, status.MayExistID = false, ""
+	}
+	status.BucketID, status.PlannedBucketID, status.Created = "", "", false
 }
 
 // clearDeletion removes the record of a deletion or revert that is over.
@@ -98,16 +105,15 @@ func (r *Reconciler) retain(ctx context.Context, o observation, d rule.Decision)
 	if err != nil {
 		return err
 	}
-	reason, text := "Retained", fmt.Sprintf("bucket %q belongs to the administrator now; delete PavBucket %q when it is not to be known any more", reconcile.BucketID(o.record), o.record.Name)
+	id := reconcile.BucketID(o.record)
+	reason, text := "Retained", fmt.Sprintf("bucket %q belongs to the administrator now; delete PavBucket %q when it is not to be known any more", id, o.record.Name)
 	if o.pending() {
-		reason, text = "MayExist", fmt.Sprintf("bucket %q may exist: an attempt to create it failed, and nothing proves that it is claim %s/%s's, so it is not deleted; look for it",
-			reconcile.BucketID(o.record), o.record.Spec.ClaimRef.Namespace, o.record.Spec.ClaimRef.Name)
+		id = cmp.Or(o.record.Status.MayExistID, id)
+		reason, text = "MayExist", mayExistText(o.record, id)
 	}
 	if err := r.patchStatus(ctx, o.record, func(status *pavv1.PavBucketStatus) {
 		clearDeletion(status)
-		if status.BucketID == "" {
-			status.BucketID = reconcile.BucketID(o.record)
-		}
+		status.BucketID = id
 		status.Phase, status.RetainedTime = pavv1.BucketRetained, new(metav1.NewTime(r.Now()))
 		setCondition(o.record, status, pavv1.BucketDeleted, reason, text)
 	}); err != nil {
@@ -115,6 +121,11 @@ func (r *Reconciler) retain(ctx context.Context, o observation, d rule.Decision)
 	}
 	r.tell(o, reason != "Retained", reason, text)
 	return nil
+}
+
+func mayExistText(record *pavv1.PavBucket, id string) string {
+	return fmt.Sprintf("bucket %q may exist: an attempt to create it failed, and nothing proves that it is claim %s/%s's, so it is not deleted; look for it",
+		id, record.Spec.ClaimRef.Namespace, record.Spec.ClaimRef.Name)
 }
 
 // letGo lets the record of a retained bucket be deleted.

@@ -275,6 +275,16 @@ func (r *Reconciler) tellLeft(o observation, id, holder string) {
 	}
 }
 
+// tellMayExist reports a bucket that an earlier attempt may have made, and that the record is about to forget for another one.
+func (r *Reconciler) tellMayExist(o observation, id string) {
+	if status := &o.record.Status; status.MayExist && status.MayExistID != id {
+		text := mayExistText(o.record, status.MayExistID)
+		if due, _ := r.repeats.Due(o.record.Name, text, r.Now()); due {
+			r.tell(o, true, protocol.BucketLeft, text)
+		}
+	}
+}
+
 // tellLookup reports to the administrator that a definition looks up claims of another namespace: a tenant may have chosen the namespace.
 func (r *Reconciler) tellLookup(record *pavv1.PavBucket, name, namespace string, allowed bool) {
 	message := template.ForeignLookup(record.Spec.Provisioner, name, namespace, record.Spec.ClaimRef.Namespace, allowed)

@@ -57,7 +57,7 @@ func isStray(record *pavv1.PavBucket, pod *corev1.Pod, gone bool) bool {
 		// A deletion pod that is yet to begin begins after this one.
 		return status.Step == pavv1.BucketDeletedStep || workflows[status.Step] == pavv1.WorkflowBucketDeletion && status.Pod != nil && status.Pod.UID != ""
 	}
-	return !status.MayExist || podplan.IsOfClaim(record, id) || provesCreation(pod)
+	return !status.MayExist || status.MayExistID != id || podplan.IsOfClaim(record, id) || provesCreation(pod)
 }
 
 // stray returns a stray pod, or nil.

@@ -56,7 +56,7 @@ func neverBound(pod *corev1.Pod) {
 	pod.Spec.NodeName, pod.DeletionTimestamp = "", new(metav1.NewTime(noon))
 }
 
-func mayExist(s *state) { s.record.Status.MayExist = true }
+func mayExist(s *state) { s.record.Status.MayExist, s.record.Status.MayExistID = true, "photos-uid" }
 
 func failureOfStray(s *state) {
 	failed(0)(s)
@@ -85,6 +85,7 @@ func TestDecide_AboutAPodThatIsNotRecorded(t *testing.T) {
 		"another bucket is ready":                       {state: ready(stray(ended(0), result(`{"bucketId":"other"}`))), want: stepSettle},
 		"another bucket was planned":                    {state: ready(stray(ended(0), result("{}"), planned("other"))), want: stepSettle},
 		"its bucket may exist":                          {state: requested(failed(0), mayExist, stray(ended(0), result("{}"))), want: rule.Done},
+		"another bucket may exist":                      {state: requested(failed(0), mayExist, stray(ended(0), result(`{"bucketId":"other"}`))), want: stepSettle},
 		"its bucket may exist, and it says whose it is": {state: requested(failed(0), mayExist, stray(ended(0), result(`{"created":true}`))), want: stepSettle},
 		"its bucket is the claim's, and is reverted":    {state: requested(ofClaim, step(pavv1.BucketReverting), thePod(runs), func(s *state) { s.record.Status.BucketID = "photos-claim" }, stray(ended(0), result("{}"))), want: rule.Done},
 		"its bucket is to be deleted":                   {state: ready(released, dying, stray(ended(0), result("{}"))), want: stepDelete},
@@ -195,7 +196,7 @@ func TestSettle(t *testing.T) {
 		"the pod says whose it is":      {state: requested(chosen, ofClaim, stray(ended(0), result(`{"created":true}`))), want: reverting},
 		"the definition planned it":     {state: requested(stray(ended(0), result(`{"bucketId":"x"}`), planned("photos-claim"))), want: reverting},
 		"the pod named it":              {state: requested(stray(ended(0), result(`{"bucketId":"photos-claim"}`))), want: reverting},
-		"nobody knows whose it is":      {state: requested(chosen, stray(ended(0), result("{}"))), want: func(s *pavv1.PavBucketStatus) bool { return s.MayExist && s.Step == "" }},
+		"nobody knows whose it is":      {state: requested(chosen, stray(ended(0), result("{}"))), want: func(s *pavv1.PavBucketStatus) bool { return s.MayExist && s.MayExistID == "photos-uid" && s.Step == "" }},
 		"another record has it":         {state: requested(ofClaim, stray(ended(0), result("{}"))), others: []client.Object{holder}, want: func(s *pavv1.PavBucketStatus) bool { return !s.MayExist && s.Step == "" }, event: `"photos-claim", which is PavBucket "b-2"'s`},
 		"it is another than the record": {state: ready(stray(ended(0), result(`{"bucketId":"other"}`))), want: func(s *pavv1.PavBucketStatus) bool { return s.BucketID == "photos-uid" }, event: `bucket "other" may exist beside "photos-uid"`},
 		"it was deleted before": {state: ready(released, dying, func(s *state) { s.record.Status.Step = pavv1.BucketDeletedStep }, stray(ended(0), result("{}"))),
