@@ -30,8 +30,8 @@ func TestBucket_CreatedAndDeletedTwice(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			g.do(t, "create_bucket bucket uid-1; delete_bucket bucket; delete_bucket bucket")
-			g.do(t, "create_bucket bucket uid-2; delete_bucket bucket; delete_user user; delete_user user")
+			g.do(t, "create_bucket bucket uid-1; delete_bucket bucket uid-1; delete_bucket bucket uid-1")
+			g.do(t, "create_bucket bucket uid-2; delete_bucket bucket uid-2; delete_user user; delete_user user")
 			g.Stop(t)
 			if err := g.command.Process.Signal(syscall.Signal(0)); err == nil {
 				t.Error("the gateway still runs")
@@ -54,7 +54,7 @@ func TestBucket_IsFound(t *testing.T) {
 	g := Start(t, Options{})
 	const tell = `if has_bucket "$1"; then echo yes; else echo no; fi`
 	for _, step := range []struct{ script, want string }{
-		{"", "no"}, {"create_bucket bucket uid", "yes"}, {"delete_bucket bucket", "no"},
+		{"", "no"}, {"create_bucket bucket uid", "yes"}, {"delete_bucket bucket uid", "no"},
 	} {
 		g.do(t, step.script)
 		if got := g.do(t, tell, "bucket"); got != step.want {
@@ -75,6 +75,10 @@ func TestBucket_OfAnotherIsRefused(t *testing.T) {
 			g.refuses(t, "bucket "+bucket+" exists, and was not created for this claim", `create_bucket "$1" uid-2`, bucket)
 		}
 	}
+	for _, bucket := range []string{"claimed", "tagged", "bare"} {
+		g.refuses(t, "bucket "+bucket+" was not created for this claim, and is left as it is", `request PUT "/$1/object" content; delete_bucket "$1" uid-2`, bucket)
+		g.do(t, `request GET "/$1/object"; want get 200`, bucket)
+	}
 	g.do(t, "create_bucket claimed uid-1")
 }
 
@@ -83,8 +87,8 @@ func TestBucket_WithAnObjectThatCannotBeListed(t *testing.T) {
 	t.Parallel()
 	g := Start(t, Options{})
 	g.do(t, "create_bucket bucket uid; request PUT /bucket/a%01 content; want create 200")
-	g.refuses(t, "bucket bucket keeps objects that were deleted, the first is <Key>a\uFFFD</Key>", "delete_bucket bucket")
-	g.do(t, "request DELETE /bucket/a%01; delete_bucket bucket")
+	g.refuses(t, "bucket bucket keeps objects that were deleted, the first is <Key>a\uFFFD</Key>", "delete_bucket bucket uid")
+	g.do(t, "request DELETE /bucket/a%01; delete_bucket bucket uid")
 }
 
 func TestNames_ThatChangeARequestAreRefused(t *testing.T) {
@@ -101,6 +105,7 @@ func TestNames_ThatChangeARequestAreRefused(t *testing.T) {
 		g.refuses(t, strings.TrimSpace("no name of an account: "+name), `delete_user "$1"`, name)
 	}
 	g.refuses(t, "no UID: a<b", "create_bucket bucket 'a<b'")
+	g.refuses(t, "no UID: a<b", "delete_bucket bucket 'a<b'")
 	g.refuses(t, "no answer from http://127.0.0.1:1", "create_bucket bucket uid")
 }
 

@@ -2,7 +2,7 @@
 # if it fails.
 #
 #   create_bucket BUCKET UID    create the bucket for the claim with that UID, or find that it was created for it
-#   delete_bucket BUCKET        delete the bucket and all objects in it, or find that it does not exist
+#   delete_bucket BUCKET UID    delete the bucket that was created for that claim, and all objects in it, or find that it does not exist
 #   has_bucket BUCKET           tell whether the bucket exists, for if
 #   reset_user ACCOUNT FILE     create the account, or give it another secret key, which is in the file
 #   delete_user ACCOUNT         delete the account, or find that it does not exist
@@ -53,11 +53,17 @@ account() {
   [[ $1 =~ ^[A-Za-z0-9._-]+$ ]] || fail "no name of an account: $1"
 }
 
+# claimed_by UID sets tag, which is that of the buckets of a claim.
+claimed_by() {
+  [[ $1 =~ ^[A-Za-z0-9-]+$ ]] || fail "no UID: $1"
+  tag="<Tag><Key>pav.albertofaria.github.io/claim-uid</Key><Value>$1</Value></Tag>"
+}
+
 # One request creates the bucket with its tag, so that no script leaves a bucket without the tag, wherever it is interrupted.
 create_bucket() {
   named "$1" infeasible
-  [[ $2 =~ ^[A-Za-z0-9-]+$ ]] || fail "no UID: $2"
-  local tag="<Tag><Key>pav.albertofaria.github.io/claim-uid</Key><Value>$2</Value></Tag>"
+  local tag
+  claimed_by "$2"
   request PUT "/$1" "<CreateBucketConfiguration><Tags>$tag</Tags></CreateBucketConfiguration>"
   want "creating bucket $1" 200 409
   request GET "/$1?tagging="
@@ -65,9 +71,15 @@ create_bucket() {
   [[ $reply == *"$tag"* ]] || infeasible "bucket $1 exists, and was not created for this claim"
 }
 
+# A name may be another's by now, as when a pod runs late.
 delete_bucket() {
   named "$1"
-  local keys before=
+  local tag keys before=
+  claimed_by "$2"
+  request GET "/$1?tagging="
+  if [[ $code == NoSuchBucket ]]; then return; fi
+  [[ $code == NoSuchTagSet ]] || want "reading the tags of bucket $1" 200
+  [[ $reply == *"$tag"* ]] || fail "bucket $1 was not created for this claim, and is left as it is"
   while request DELETE "/$1" && [[ $code == BucketNotEmpty ]]; do
     request GET "/$1?list-type=2"
     want "listing the objects of bucket $1" 200
