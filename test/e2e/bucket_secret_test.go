@@ -14,6 +14,7 @@ import (
 
 	obcv1 "github.com/albertofaria/pav/internal/api/objectbucket/v1alpha1"
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // Where else credentials are searched for.
@@ -24,17 +25,18 @@ const (
 )
 
 // A grant pod that gives its credentials away as well as it can, and fails. They are nowhere but in Secrets, neither then nor when access is
-// granted in the end, and the account of each attempt is revoked before the next attempt begins.
+// granted in the end, nor when a revocation pod prints them. The account of each attempt is revoked before the next attempt begins.
 func TestCredentials_OfAGrantPodThatPrintsThem_AreNotExposed(t *testing.T) {
 	t.Parallel()
 	const name = "bucket-canary"
 	const credential = canary + "-" + name // as newSecret makes it
 	newSecret(t, name)
-	s := newBucketStore(t, name, with("grant container", "envFrom: [{secretRef: {name: "+name+"}}]"))
+	const given = "envFrom: [{secretRef: {name: " + name + "}}]"
+	s := newBucketStore(t, name, with("grant container", given), with("revoke container", given))
 	s.hook(t, "grant", `
 printf %s "$key" > accessSecretKey
 cat accessKeyId accessSecretKey; cat accessSecretKey >&2
-printf 'the store refuses %s, which is %s in base64' "$key" "$(printf %s "$key" | base64)" > /pav/error
+printf 'the store refuses %s, which is %s in base64' "$key" "$(printf %s "$key" | base64 -w 10)" > /pav/error
 exit 3`)
 	claim := s.claimBucket(t, s.namespace, "photos", obcv1.ObjectBucketClaimSpec{GenerateBucketName: "photos"})
 	wantBucketEvent(t, claim, "AccessGrantFailed", "exit code 3", "the store refuses ***, which is *** in base64")
@@ -55,7 +57,7 @@ exit 3`)
 		return nil
 	})
 	wantNotBound(t, claim)
-	must(t, wantUnexposed(t.Context(), credential, claim))
+	must(t, wantUnexposed(t.Context(), credential, claim, workflow.DefaultNamespace+"/"+name))
 
 	s.hook(t, "grant", `printf %s "$key" > accessSecretKey; echo "$key"`)
 	awaitBucket(t, claim)
@@ -63,7 +65,13 @@ exit 3`)
 		t.Error("the Secret of the claim has another key")
 	}
 	s.wantAccess(t, claim.Spec.BucketName, account(t, claim))
-	must(t, wantUnexposed(t.Context(), credential, claim))
+	must(t, wantUnexposed(t.Context(), credential, claim, workflow.DefaultNamespace+"/"+name))
+
+	s.hook(t, "revoke", `echo "$key"; exit 3`)
+	must(t, kube.Delete(t.Context(), claim))
+	wantBucketEvent(t, claim, "AccessRevocationFailed", "exit code 3")
+	must(t, wantUnexposed(t.Context(), credential, claim, workflow.DefaultNamespace+"/"+name))
+	s.unhook(t, "revoke")
 	removeBucket(t, claim)
 	must(t, s.oneAccountAtATime())
 }
@@ -108,9 +116,9 @@ func (s *bucketStore) oneAccountAtATime() error {
 	return nil
 }
 
-// wantUnexposed objects if a credential is anywhere but in Secrets: in events, records, logs of agents, etcd, or files of PaV on the nodes.
-// It must find the claim's record where that is.
-func wantUnexposed(ctx context.Context, credential string, claim *obcv1.ObjectBucketClaim) error {
+// wantUnexposed objects if a credential is anywhere but in the claim's Secret and some others: in events, records, logs of agents, etcd, or
+// files of PaV and kubelet on the nodes. It must find the claim's record where that is.
+func wantUnexposed(ctx context.Context, credential string, claim *obcv1.ObjectBucketClaim, others ...string) error {
 	access := accessOf(claim).Name
 	s := newSearch()
 	s.secrets = append(inBase64(credential), credential)
@@ -136,7 +144,8 @@ func wantUnexposed(ctx context.Context, credential string, claim *obcv1.ObjectBu
 		s.look(inLogs, all[i].Name, text)
 	}
 	if err := eachInEtcd(ctx, func(key string, value []byte) {
-		if !strings.HasPrefix(key, "/registry/secrets/") {
+		secret, is := strings.CutPrefix(key, "/registry/secrets/")
+		if !is || !slices.Contains(append(others, claim.Namespace+"/"+claim.Name), secret) {
 			s.look(inEtcd, key, key+" "+string(value))
 		}
 	}); err != nil {
@@ -150,12 +159,12 @@ func wantUnexposed(ctx context.Context, credential string, claim *obcv1.ObjectBu
 	return s.result()
 }
 
-// lookAtFiles searches the directories that node agents have for pods. The directory credentials of a pod that runs is in memory, and not
-// on the disk.
+// lookAtFiles searches the directories that node agents have for pods, and what kubelet keeps of containers, such as termination logs. The
+// directory credentials of a pod that runs is in memory, and not on the disk.
 func (s *search) lookAtFiles(ctx context.Context, node string) error {
 	for _, secret := range s.secrets {
 		// grep ends with 1 if it finds nothing, and with 2 if a file goes meanwhile.
-		found, err := onNode(ctx, node, "sh", "-c", `grep -rlF -e "$1" "$2" 2>/dev/null || test $? != 0`, "sh", secret, pavDir+"/pods")
+		found, err := onNode(ctx, node, "sh", "-c", `grep -rlF -e "$1" "$2" "$3"/*/containers 2>/dev/null || test $? != 0`, "sh", secret, pavDir+"/pods", kubeletDir+"/pods")
 		if err != nil {
 			return err
 		}
