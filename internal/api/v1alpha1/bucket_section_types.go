@@ -86,9 +86,10 @@ type BucketValidation struct {
 	// +listType=set
 	AccessModes []BucketAccessMode `json:"accessModes,omitempty"`
 
-	// store names the store within which names of buckets are unique, such as its endpoint. A bucket keeps the store with which it was
-	// requested: if a change of this field gives a later claim of the same existing bucket another one, its access waits. Default: all
-	// buckets of the provisioner are in one store.
+	// store names the store within which names of buckets are unique, such as its endpoint. Buckets of other provisioners are not
+	// compared: let one provisioner serve a store. A bucket keeps the store with which it was requested: if a change of this field
+	// gives a later claim of the same existing bucket another one, its access waits. Default: all buckets of the provisioner are in
+	// one store.
 	// +optional
 	Store *Template `json:"store,omitempty"`
 
