@@ -162,11 +162,7 @@ func (t *task) makeDirectory(ctx context.Context, first bool) error {
 
 // buildStaging returns the staging pod, and the capacity that it makes available if the definition says so.
 func (t *task) buildStaging(ctx context.Context) (*corev1.Pod, *resource.Quantity, error) {
-	provisioner, err := t.liveProvisioner(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	objects, bound, err := t.objects(ctx)
+	provisioner, objects, bound, err := t.current(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -54,17 +54,24 @@ func (t *task) objects(ctx context.Context) (o podplan.StageObjects, bound bool,
 		return o, false, err
 	}
 	var live podplan.StageObjects
-	if live.Volume, err = t.lookUp(ctx, "PersistentVolume", client.ObjectKey{Name: spec.VolumeName}); err != nil {
-		return o, false, err
-	}
-	if live.Claim, err = t.lookUp(ctx, "PersistentVolumeClaim", client.ObjectKey{Namespace: spec.ClaimRef.Namespace, Name: spec.ClaimRef.Name}); err != nil {
-		return o, false, err
-	}
-	node, err := t.read(ctx, "Node", client.ObjectKey{Name: spec.NodeName}, nil)
+	err = t.together(ctx,
+		func(ctx context.Context) (err error) {
+			live.Volume, err = t.lookUp(ctx, "PersistentVolume", client.ObjectKey{Name: spec.VolumeName})
+			return err
+		},
+		func(ctx context.Context) (err error) {
+			live.Claim, err = t.lookUp(ctx, "PersistentVolumeClaim", client.ObjectKey{Namespace: spec.ClaimRef.Namespace, Name: spec.ClaimRef.Name})
+			return err
+		},
+		func(ctx context.Context) error {
+			node, err := t.read(ctx, "Node", client.ObjectKey{Name: spec.NodeName}, nil)
+			if err != nil {
+				return err
+			}
+			live.Node, err = object(node)
+			return err
+		})
 	if err != nil {
-		return o, false, err
-	}
-	if live.Node, err = object(node); err != nil {
 		return o, false, err
 	}
 	o = podplan.CurrentObjects(t.stage, live, kept)
@@ -76,6 +83,20 @@ func (t *task) objects(ctx context.Context) (o podplan.StageObjects, bound bool,
 	}
 	exist := podplan.IsVolume(t.stage, live.Volume, kept.Volume) && podplan.IsSame(live.Claim, kept.Claim)
 	return o, exist && areBound(o.Volume, o.Claim), nil
+}
+
+// current returns the definition, and what objects returns.
+func (t *task) current(ctx context.Context) (provisioner *pavv1.PavProvisioner, o podplan.StageObjects, bound bool, err error) {
+	err = t.together(ctx,
+		func(ctx context.Context) (err error) {
+			provisioner, err = t.liveProvisioner(ctx)
+			return err
+		},
+		func(ctx context.Context) (err error) {
+			o, bound, err = t.objects(ctx)
+			return err
+		})
+	return provisioner, o, bound, err
 }
 
 // provisionedClaim returns the claim that the controller agent recorded when it provisioned the volume, or nil.

@@ -169,11 +169,7 @@ func (t *task) runExpansion(ctx context.Context) error {
 }
 
 func (t *task) buildExpansion(ctx context.Context, attempt int32) (*corev1.Pod, error) {
-	provisioner, err := t.liveProvisioner(ctx)
-	if err != nil {
-		return nil, err
-	}
-	objects, _, err := t.objects(ctx)
+	provisioner, objects, _, err := t.current(ctx)
 	if err != nil {
 		return nil, err
 	}

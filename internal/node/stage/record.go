@@ -44,19 +44,27 @@ func (t *task) record(ctx context.Context, attempt int32) error {
 		return fmt.Errorf("creating PavStage %q: %w", stage.Name, err)
 	}
 	t.stage = stage
-	return t.begin(ctx, attempt)
+	if attempt > 1 {
+		return t.begin(ctx, attempt) // Nobody else knows how many there were.
+	}
+	// The next step writes it, if it writes the status. Otherwise it is as if the call had ended here.
+	t.setBegun(&stage.Status, attempt)
+	t.written = true
+	return nil
 }
 
 // begin writes the first status of a stage. The call that created the stage may have ended before that.
 func (t *task) begin(ctx context.Context, attempt int32) error {
-	err := t.update(ctx, func(status *pavv1.PavStageStatus) {
-		status.Attempt = attempt
-		t.noteBoot(status)
-		status.Validated = !needsValidation(t.stage)
-		t.setReady(t.stage, metav1.ConditionFalse, "Staging", "the volume is about to be staged")
-	})
+	err := t.update(ctx, func(status *pavv1.PavStageStatus) { t.setBegun(status, attempt) })
 	t.written = err == nil
 	return err
+}
+
+func (t *task) setBegun(status *pavv1.PavStageStatus, attempt int32) {
+	status.Attempt = attempt
+	t.noteBoot(status)
+	status.Validated = !needsValidation(t.stage)
+	t.setReady(t.stage, metav1.ConditionFalse, "Staging", "the volume is about to be staged")
 }
 
 // keepRecord writes the node's own record of a stage.
@@ -137,11 +145,18 @@ func (t *task) newStage(ctx context.Context) (*pavv1.PavStage, error) {
 		}
 		return nil, err
 	}
-	rawClaim, claim, err := t.findClaim(ctx, volume)
-	if err != nil {
-		return nil, err
-	}
-	record, err := t.recordOf(ctx, volume)
+	var rawClaim apiextensionsv1.JSON
+	var claim *corev1.PersistentVolumeClaim
+	var record *pavv1.PavVolume
+	err = t.together(ctx,
+		func(ctx context.Context) (err error) {
+			rawClaim, claim, err = t.findClaim(ctx, volume)
+			return err
+		},
+		func(ctx context.Context) (err error) {
+			record, err = t.recordOf(ctx, volume)
+			return err
+		})
 	if err != nil {
 		return nil, err
 	}

@@ -129,12 +129,16 @@ func (s *Stager) freeSlots(ctx context.Context) (slots, left int, err error) {
 	if !known {
 		return 0, math.MaxInt, nil
 	}
-	bound, err := s.countPods(ctx, s.node)
-	if err != nil {
-		return 0, 0, err
-	}
-	// Pods that the scheduler is about to bind to this node.
-	coming, err := s.countPods(ctx, "", client.MatchingLabels{pavv1.NodeLabel: workflow.Hash(s.node)})
+	var bound, coming int
+	err = s.together(ctx,
+		func(ctx context.Context) (err error) {
+			bound, err = s.countPods(ctx, s.node)
+			return err
+		},
+		func(ctx context.Context) (err error) { // Pods that the scheduler is about to bind to this node.
+			coming, err = s.countPods(ctx, "", client.MatchingLabels{pavv1.NodeLabel: workflow.Hash(s.node)})
+			return err
+		})
 	slots = int(allocatable.Value())
 	return slots, slots - bound - coming, err
 }

@@ -40,6 +40,7 @@ type Stager struct {
 	config    Config // with its defaults; the Monitor uses the same
 	client    client.WithWatch
 	catalogue Catalogue
+	together  Together
 	runner    *workflow.Runner
 	dirs      Directories
 	mounts    Mounter
@@ -95,6 +96,9 @@ type Config struct {
 	// ClusterTime returns the time of the API server, which the times in objects are compared with; time.Now if it is
 	// nil.
 	ClusterTime func() time.Time
+
+	// Together makes reads that do not depend on each other: at the same time if it is nil.
+	Together Together
 }
 
 // New returns a Stager.
@@ -102,8 +106,11 @@ func New(c Config) *Stager {
 	if c.ClusterTime == nil {
 		c.ClusterTime = time.Now
 	}
+	if c.Together == nil {
+		c.Together = sideBySide
+	}
 	return &Stager{
-		config: c, client: c.Client, catalogue: c.Catalogue, runner: &workflow.Runner{Client: c.Client, Node: c.Node}, dirs: c.Dirs, mounts: c.Mounts,
+		config: c, client: c.Client, catalogue: c.Catalogue, together: c.Together, runner: &workflow.Runner{Client: c.Client, Node: c.Node}, dirs: c.Dirs, mounts: c.Mounts,
 		notifier: c.Notifier, events: c.Events, node: c.Node, boot: c.Boot, version: c.Version, templates: c.Templates, inflight: newInflight(),
 		attempts: newAttemptTracker(), settling: newSettling(), room: newRoom(), workflows: c.Workflows, calls: c.Calls, now: time.Now, clusterTime: c.ClusterTime,
 	}

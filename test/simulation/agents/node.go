@@ -76,7 +76,7 @@ func (n *Node) Start(ctx context.Context, shared *Shared) error {
 	stager := stage.New(stage.Config{
 		Client: reader, Catalogue: stage.NewIndex(mgr.Client, reader), Dirs: n.agent.Directories(), Mounts: n.agent.Mounts(), Notifier: notifier,
 		Events: n.Events.Recorder(), Templates: shared.Templates, Node: n.On, Boot: n.Machine.Boot(), Version: "simulation",
-		ClusterTime: cluster.Now,
+		ClusterTime: cluster.Now, Together: stage.InTurn,
 	})
 	watcher := monitor.New(stager, monitor.Config{
 		Prober: n.agent.Mounts(), OrphanGrace: node.DefaultOptions().OrphanGrace, Metrics: prometheus.NewRegistry(), Log: log,
