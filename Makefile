@@ -435,6 +435,10 @@ bench-jinja: ## Measure the template engine, and gonja for comparison
 bench-mounts: ## Measure a look at a stage on a node with many mounts, and reads of the mount table
 	go test ./internal/node/pavdir -run '^$$' -bench Look
 
+.PHONY: bench-stage
+bench-stage: $(CLUSTER) ## Measure what a node agent takes of staging a volume, also on a node with many mounts
+	KUBEBUILDER_ASSETS="$$($(CLUSTER) build)" go test ./test/integration -run '^$$' -bench Node_Stage -benchtime 30x
+
 .PHONY: bench-scale
 bench-scale: $(CLUSTER) ## Measure the agents in a large cluster, into bin/bench: make bench-scale SCALE="-nodes 200 -volumes 2000"
 	@mkdir -p bin/bench

@@ -93,10 +93,10 @@ func forbidden(log string) string {
 }
 
 // CheckNoGoroutines fails the test if goroutines of PaV are left after the agents have ended.
-func CheckNoGoroutines(t *testing.T) {
-	t.Helper()
+func CheckNoGoroutines(tb testing.TB) {
+	tb.Helper()
 	left := ""
-	err := wait.PollUntilContextTimeout(context.WithoutCancel(t.Context()), 20*time.Millisecond, endsWithin, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(context.WithoutCancel(tb.Context()), 20*time.Millisecond, endsWithin, true, func(context.Context) (bool, error) {
 		left = ""
 		stacks := make([]byte, 4<<20)
 		for stack := range strings.SplitSeq(string(stacks[:runtime.Stack(stacks, true)]), "\n\n") {
@@ -107,6 +107,6 @@ func CheckNoGoroutines(t *testing.T) {
 		return left == "", nil
 	})
 	if err != nil {
-		t.Errorf("a goroutine of PaV's is left: %s", left)
+		tb.Errorf("a goroutine of PaV's is left: %s", left)
 	}
 }

@@ -52,15 +52,15 @@ func TestMain(m *testing.M) {
 }
 
 // start returns the control plane that all tests share.
-func start(t *testing.T) *cluster {
-	t.Helper()
+func start(tb testing.TB) *cluster {
+	tb.Helper()
 	assets := os.Getenv("KUBEBUILDER_ASSETS")
 	if assets == "" {
-		t.Fatal("KUBEBUILDER_ASSETS is not set: run make test")
+		tb.Fatal("KUBEBUILDER_ASSETS is not set: run make test")
 	}
-	sharedOnce.Do(func() { shared, errShared = newCluster(context.WithoutCancel(t.Context()), assets) })
+	sharedOnce.Do(func() { shared, errShared = newCluster(context.WithoutCancel(tb.Context()), assets) })
 	if errShared != nil {
-		t.Fatal("starting the control plane:", errShared)
+		tb.Fatal("starting the control plane:", errShared)
 	}
 	return shared
 }

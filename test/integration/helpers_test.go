@@ -29,17 +29,17 @@ const (
 )
 
 // lasting returns a context that outlives the test's own, for cleaning up.
-func lasting(t *testing.T) context.Context {
-	t.Helper()
-	return context.WithoutCancel(t.Context())
+func lasting(tb testing.TB) context.Context {
+	tb.Helper()
+	return context.WithoutCancel(tb.Context())
 }
 
 // eventually waits until a condition is true; state describes the state for the message if it never is.
-func eventually(t *testing.T, what string, condition func(context.Context) (done bool, state string)) {
-	t.Helper()
+func eventually(tb testing.TB, what string, condition func(context.Context) (done bool, state string)) {
+	tb.Helper()
 	state := ""
 	// The call that is under way at the deadline still ends, so that the failure shows the last state.
-	calls, cancel := context.WithTimeout(lasting(t), deadline+interval+10*time.Second)
+	calls, cancel := context.WithTimeout(lasting(tb), deadline+interval+10*time.Second)
 	defer cancel()
 	err := wait.PollUntilContextTimeout(calls, interval, deadline, true, func(context.Context) (bool, error) {
 		done, s := condition(calls)
@@ -47,15 +47,15 @@ func eventually(t *testing.T, what string, condition func(context.Context) (done
 		return done, nil
 	})
 	if err != nil {
-		t.Fatalf("waited %s in vain until %s: %s", deadline, what, state)
+		tb.Fatalf("waited %s in vain until %s: %s", deadline, what, state)
 	}
 }
 
 // mustCreate creates an object.
-func mustCreate[T client.Object](t *testing.T, c *cluster, object T) T {
-	t.Helper()
-	if err := c.Admin.Create(t.Context(), object); err != nil {
-		t.Fatal(err)
+func mustCreate[T client.Object](tb testing.TB, c *cluster, object T) T {
+	tb.Helper()
+	if err := c.Admin.Create(tb.Context(), object); err != nil {
+		tb.Fatal(err)
 	}
 	return object
 }
@@ -81,18 +81,18 @@ func mustPatch[T client.Object](t *testing.T, c *cluster, object T, change func(
 }
 
 // gone waits until an object does not exist.
-func gone(t *testing.T, c *cluster, object client.Object) {
-	t.Helper()
-	eventually(t, fmt.Sprintf("%T %s is gone", object, object.GetName()), func(ctx context.Context) (bool, string) {
+func gone(tb testing.TB, c *cluster, object client.Object) {
+	tb.Helper()
+	eventually(tb, fmt.Sprintf("%T %s is gone", object, object.GetName()), func(ctx context.Context) (bool, string) {
 		err := c.Admin.Get(ctx, client.ObjectKeyFromObject(object), object)
 		return apierrors.IsNotFound(err), fmt.Sprintf("%v, deleted %v, finalizers %v", err, object.GetDeletionTimestamp(), object.GetFinalizers())
 	})
 }
 
 // exists waits until an object does, and something is true of it.
-func exists[T client.Object](t *testing.T, c *cluster, object T, what string, condition func(T) bool) {
-	t.Helper()
-	eventually(t, fmt.Sprintf("%T %s: %s", object, object.GetName(), what), func(ctx context.Context) (bool, string) {
+func exists[T client.Object](tb testing.TB, c *cluster, object T, what string, condition func(T) bool) {
+	tb.Helper()
+	eventually(tb, fmt.Sprintf("%T %s: %s", object, object.GetName(), what), func(ctx context.Context) (bool, string) {
 		err := c.Admin.Get(ctx, client.ObjectKeyFromObject(object), object)
 		return err == nil && condition(object), fmt.Sprintf("%v %+v", err, object)
 	})
@@ -190,8 +190,8 @@ func tearDown(t *testing.T, c *cluster, provisioner *pavv1.PavProvisioner, class
 	})
 }
 
-func eachItem(t *testing.T, list client.ObjectList, visit func(client.Object)) {
-	t.Helper()
+func eachItem(tb testing.TB, list client.ObjectList, visit func(client.Object)) {
+	tb.Helper()
 	err := meta.EachListItem(list, func(item runtime.Object) error {
 		if object, ok := item.(client.Object); ok {
 			visit(object)
@@ -199,14 +199,20 @@ func eachItem(t *testing.T, list client.ObjectList, visit func(client.Object)) {
 		return nil
 	})
 	if err != nil {
-		t.Error(err)
+		tb.Error(err)
 	}
 }
 
-// bound waits until a claim is, and returns its volumes.
+// awaitBound waits until a claim is bound.
+func awaitBound(tb testing.TB, c *cluster, claim *corev1.PersistentVolumeClaim) {
+	tb.Helper()
+	exists(tb, c, claim, "is bound", func(claim *corev1.PersistentVolumeClaim) bool { return claim.Status.Phase == corev1.ClaimBound })
+}
+
+// bound waits until a claim is bound, and returns its volumes.
 func bound(t *testing.T, c *cluster, claim *corev1.PersistentVolumeClaim) (*corev1.PersistentVolume, *pavv1.PavVolume) {
 	t.Helper()
-	exists(t, c, claim, "is bound", func(claim *corev1.PersistentVolumeClaim) bool { return claim.Status.Phase == corev1.ClaimBound })
+	awaitBound(t, c, claim)
 	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: claim.Spec.VolumeName}}
 	exists(t, c, pv, "is bound", func(pv *corev1.PersistentVolume) bool { return pv.Status.Phase == corev1.VolumeBound })
 	volume := &pavv1.PavVolume{ObjectMeta: metav1.ObjectMeta{Name: claim.Spec.VolumeName}}

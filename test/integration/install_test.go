@@ -80,17 +80,17 @@ func TestUninstallation(t *testing.T) {
 }
 
 // checkNothingLeft is how every test ends, when its agent has.
-func checkNothingLeft(t *testing.T, c *cluster) {
-	t.Helper()
-	agent.CheckNoGoroutines(t)
+func checkNothingLeft(tb testing.TB, c *cluster) {
+	tb.Helper()
+	agent.CheckNoGoroutines(tb)
 	for _, list := range []client.ObjectList{
 		&pavv1.PavProvisionerList{}, &pavv1.PavVolumeList{}, &pavv1.PavStageList{}, &pavv1.PavSnapshotList{},
 		&snapshotv1.VolumeSnapshotList{}, &snapshotv1.VolumeSnapshotContentList{}, &snapshotv1.VolumeSnapshotClassList{},
 		&corev1.PersistentVolumeList{}, &corev1.PersistentVolumeClaimList{}, &corev1.PodList{}, &corev1.NodeList{},
 	} {
-		if err := c.Admin.List(lasting(t), list); err != nil {
-			t.Error(err)
+		if err := c.Admin.List(lasting(tb), list); err != nil {
+			tb.Error(err)
 		}
-		eachItem(t, list, func(object client.Object) { t.Errorf("%T %s is left", object, object.GetName()) })
+		eachItem(tb, list, func(object client.Object) { tb.Errorf("%T %s is left", object, object.GetName()) })
 	}
 }

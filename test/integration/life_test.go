@@ -165,7 +165,7 @@ func TestClaimReplaced_BetweenProvisioningAndDeletion(t *testing.T) {
 	end(t, c, pod, workflow.Result{}, 0)
 	gone(t, c, pv)
 	gone(t, c, volume)
-	exists(t, c, second, "is bound", func(claim *corev1.PersistentVolumeClaim) bool { return claim.Status.Phase == corev1.ClaimBound })
+	awaitBound(t, c, second)
 	isKept(t, c, other)
 
 	mustDelete(t, c, second)

@@ -21,8 +21,8 @@ const deviceContent = "the content of the loop device"
 // workers returns the script of pods that do what the volume's handle begins with: "made" has a directory
 // that the pod makes before it ends; "served" is mounted by a pod that goes on until it is stopped; and
 // "block" is a device. Unstaging fails unless /pav is as the staging pod left it.
-func workers(t *testing.T, device *devices) kubelet.Script {
-	t.Helper()
+func workers(tb testing.TB, device *devices) kubelet.Script {
+	tb.Helper()
 	return func(ctx context.Context, pod *kubelet.Pod) int32 {
 		code, err := int32(1), fmt.Errorf("workflow %q of %q", pod.Workflow(), pod.Handle())
 		switch pod.Workflow() {
@@ -34,7 +34,7 @@ func workers(t *testing.T, device *devices) kubelet.Script {
 			code, err = 0, expandByHand(pod)
 		}
 		if err != nil {
-			t.Errorf("pod %s of volume %q: %v", pod.Name, pod.Handle(), err)
+			tb.Errorf("pod %s of volume %q: %v", pod.Name, pod.Handle(), err)
 		}
 		return code
 	}

@@ -115,7 +115,7 @@ func (h *held) objects(t *testing.T) (podplan.StageObjects, *corev1.PersistentVo
 	t.Helper()
 	pv, claim, node := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: h.volume.Name}}, claimNamed(h.volume), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: h.node}}
 	exists(t, h.c, pv, "is bound", func(pv *corev1.PersistentVolume) bool { return pv.Status.Phase == corev1.VolumeBound })
-	exists(t, h.c, claim, "is bound", func(claim *corev1.PersistentVolumeClaim) bool { return claim.Status.Phase == corev1.ClaimBound })
+	awaitBound(t, h.c, claim)
 	exists(t, h.c, node, "is there", func(*corev1.Node) bool { return true })
 	pv.ManagedFields, claim.ManagedFields = nil, nil
 	pv.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolume"}

@@ -38,9 +38,9 @@ var nodes atomic.Int32
 
 // newNode makes a node, whose pods run the script. When the test ends, which must have ended its agents, nothing may be
 // left.
-func newNode(t *testing.T, script kubelet.Script, changes ...func(*pavv1.PavProvisioner)) *node {
-	t.Helper()
-	c := start(t)
+func newNode(tb testing.TB, script kubelet.Script, changes ...func(*pavv1.PavProvisioner)) *node {
+	tb.Helper()
+	c := start(tb)
 	name := fmt.Sprintf("node-%d", nodes.Add(1))
 	n := &node{c: c, agentConfig: c.NodeAgent(name), provisioner: name + "-volumes"}
 	provisioner := &pavv1.PavProvisioner{
@@ -55,26 +55,26 @@ func newNode(t *testing.T, script kubelet.Script, changes ...func(*pavv1.PavProv
 	for _, change := range changes {
 		change(provisioner)
 	}
-	mustCreate(t, c, provisioner)
-	accept(t, c, provisioner)
-	t.Cleanup(func() {
-		mustDeleteLasting(t, c, provisioner)
-		eventually(t, "the volumes are gone", func(ctx context.Context) (bool, string) {
+	mustCreate(tb, c, provisioner)
+	accept(tb, c, provisioner)
+	tb.Cleanup(func() {
+		mustDeleteLasting(tb, c, provisioner)
+		eventually(tb, "the volumes are gone", func(ctx context.Context) (bool, string) {
 			claims, volumes := &corev1.PersistentVolumeClaimList{}, &corev1.PersistentVolumeList{}
 			err := errors.Join(c.Admin.List(ctx, claims), c.Admin.List(ctx, volumes))
 			return err == nil && len(claims.Items)+len(volumes.Items) == 0, fmt.Sprintf("%d claims, %d volumes, %v", len(claims.Items), len(volumes.Items), err)
 		})
-		checkNothingLeft(t, c)
+		checkNothingLeft(tb, c)
 	})
-	n.start(t, name, script)
+	n.start(tb, name, script)
 	return n
 }
 
 // start starts the node's kubelet.
-func (n *node) start(t *testing.T, name string, script kubelet.Script) {
-	t.Helper()
-	n.Kubelet = kubelet.Start(t, n.c.Admin, name, script)
-	t.Cleanup(func() { n.checkLeft(t) })
+func (n *node) start(tb testing.TB, name string, script kubelet.Script) {
+	tb.Helper()
+	n.Kubelet = kubelet.Start(tb, n.c.Admin, name, script)
+	tb.Cleanup(func() { n.checkLeft(tb) })
 }
 
 // beside makes another node, for the same provisioner.
@@ -87,42 +87,42 @@ func (n *node) beside(t *testing.T, script kubelet.Script) *node {
 }
 
 // accept does what the controller agent does, which these tests do not run.
-func accept(t *testing.T, c *cluster, provisioner *pavv1.PavProvisioner) {
-	t.Helper()
+func accept(tb testing.TB, c *cluster, provisioner *pavv1.PavProvisioner) {
+	tb.Helper()
 	meta.SetStatusCondition(&provisioner.Status.Conditions, metav1.Condition{
 		Type: pavv1.ProvisionerAccepted, Status: metav1.ConditionTrue, Reason: "Accepted", Message: "by hand",
 	})
 	provisioner.Status.StagingScope = provisioner.Scope()
-	if err := c.Admin.Status().Update(lasting(t), provisioner); err != nil {
-		t.Fatal(err)
+	if err := c.Admin.Status().Update(lasting(tb), provisioner); err != nil {
+		tb.Fatal(err)
 	}
 }
 
-func mustDeleteLasting(t *testing.T, c *cluster, object client.Object) {
-	t.Helper()
-	if err := c.Admin.Delete(lasting(t), object); client.IgnoreNotFound(err) != nil {
-		t.Error(err)
+func mustDeleteLasting(tb testing.TB, c *cluster, object client.Object) {
+	tb.Helper()
+	if err := c.Admin.Delete(lasting(tb), object); client.IgnoreNotFound(err) != nil {
+		tb.Error(err)
 	}
-	gone(t, c, object)
+	gone(tb, c, object)
 }
 
 // run starts the node's agent for the duration of the test.
-func (n *node) run(t *testing.T) *kubelet.Agent {
-	t.Helper()
-	a := n.Launch(t, n.agentConfig, 0)
-	t.Cleanup(func() { a.Stop(t) })
+func (n *node) run(tb testing.TB) *kubelet.Agent {
+	tb.Helper()
+	a := n.Launch(tb, n.agentConfig, 0)
+	tb.Cleanup(func() { a.Stop(tb) })
 	return a
 }
 
 // volume makes a volume of the node's provisioner, and a claim that it is bound to.
-func (n *node) volume(t *testing.T, handle string, changes ...func(*corev1.PersistentVolume)) kubelet.Volume {
-	t.Helper()
+func (n *node) volume(tb testing.TB, handle string, changes ...func(*corev1.PersistentVolume)) kubelet.Volume {
+	tb.Helper()
 	n.volumes++
 	v := kubelet.Volume{
 		Driver: n.provisioner, Handle: handle, Name: fmt.Sprintf("pv-%s-%d", n.Node, n.volumes), Block: strings.HasPrefix(handle, "block"),
 	}
-	makeVolume(t.Context(), t, n.c, v, changes...)
-	t.Cleanup(func() { removeVolume(lasting(t), t, n.c, v) })
+	makeVolume(tb.Context(), tb, n.c, v, changes...)
+	tb.Cleanup(func() { removeVolume(lasting(tb), tb, n.c, v) })
 	return v
 }
 
@@ -192,11 +192,11 @@ func (n *node) stages(t *testing.T) []pavv1.PavStage {
 }
 
 // checkLeft waits until nothing is left of the node's volumes and pods.
-func (n *node) checkLeft(t *testing.T) {
-	t.Helper()
+func (n *node) checkLeft(tb testing.TB) {
+	tb.Helper()
 	ours := client.MatchingLabels{pavv1.NodeLabel: workflow.Hash(n.Node)}
 	seen := ""
-	eventually(t, "nothing is left on the node", func(ctx context.Context) (bool, string) {
+	eventually(tb, "nothing is left on the node", func(ctx context.Context) (bool, string) {
 		left, err := n.Left()
 		if err != nil {
 			return false, err.Error()
@@ -205,7 +205,7 @@ func (n *node) checkLeft(t *testing.T) {
 			if err := n.c.Admin.List(ctx, list, ours); err != nil {
 				return false, fmt.Sprintf("%v; before that: %s", err, seen)
 			}
-			eachItem(t, list, func(object client.Object) {
+			eachItem(tb, list, func(object client.Object) {
 				left = append(left, fmt.Sprintf("%T %s, deleted %v, finalizers %v", object, object.GetName(), object.GetDeletionTimestamp(), object.GetFinalizers()))
 			})
 		}
@@ -215,24 +215,24 @@ func (n *node) checkLeft(t *testing.T) {
 }
 
 // succeed repeats a call until it succeeds, as kubelet does.
-func (n *node) succeed(t *testing.T, what string, call func(context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(lasting(t), deadline)
+func (n *node) succeed(tb testing.TB, what string, call func(context.Context) error) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(lasting(tb), deadline)
 	defer cancel()
 	errs := n.Until(ctx, call)
 	if last := errs[len(errs)-1]; last != nil {
-		t.Fatalf("%s: after %d calls: %v, before %v", what, len(errs), last, errs[max(0, len(errs)-2)])
+		tb.Fatalf("%s: after %d calls: %v, before %v", what, len(errs), last, errs[max(0, len(errs)-2)])
 	}
 }
 
-func (n *node) stage(t *testing.T, v kubelet.Volume) {
-	t.Helper()
-	n.succeed(t, "staging", func(ctx context.Context) error { return n.Stage(ctx, v) })
+func (n *node) stage(tb testing.TB, v kubelet.Volume) {
+	tb.Helper()
+	n.succeed(tb, "staging", func(ctx context.Context) error { return n.Stage(ctx, v) })
 }
 
-func (n *node) unstage(t *testing.T, v kubelet.Volume) {
-	t.Helper()
-	n.succeed(t, "unstaging", func(ctx context.Context) error { return n.Unstage(ctx, v) })
+func (n *node) unstage(tb testing.TB, v kubelet.Volume) {
+	tb.Helper()
+	n.succeed(tb, "unstaging", func(ctx context.Context) error { return n.Unstage(ctx, v) })
 }
 
 func (n *node) publish(t *testing.T, v kubelet.Volume, p kubelet.Client) {

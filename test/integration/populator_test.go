@@ -49,13 +49,12 @@ func populatedClaim(class, name string) *corev1.PersistentVolumeClaim {
 // handOver gives a volume to another claim as volume populators do, and waits until both claims know.
 func handOver(t *testing.T, c *cluster, from, to *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 	t.Helper()
-	isBound := func(claim *corev1.PersistentVolumeClaim) bool { return claim.Status.Phase == corev1.ClaimBound }
-	exists(t, c, from, "is bound", isBound)
+	awaitBound(t, c, from)
 	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: from.Spec.VolumeName}}
 	mustPatch(t, c, pv, func(pv *corev1.PersistentVolume) {
 		pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: to.Namespace, Name: to.Name, UID: to.UID, ResourceVersion: to.ResourceVersion}
 	})
-	exists(t, c, to, "is bound", isBound)
+	awaitBound(t, c, to)
 	exists(t, c, from, "has lost it", func(claim *corev1.PersistentVolumeClaim) bool { return claim.Status.Phase == corev1.ClaimLost })
 	return pv
 }

@@ -232,7 +232,7 @@ func staticVolume(t *testing.T, c *cluster, driver string) *corev1.PersistentVol
 		mustDeleteLasting(t, c, claim)
 		mustDeleteLasting(t, c, pv)
 	})
-	exists(t, c, claim, "is bound", func(claim *corev1.PersistentVolumeClaim) bool { return claim.Status.Phase == corev1.ClaimBound })
+	awaitBound(t, c, claim)
 	return pv
 }
 

@@ -41,7 +41,7 @@ func boundStatic(t *testing.T, c *cluster, provisioner, name string, changes ...
 	mustCreate(t, c, pv)
 	t.Cleanup(func() { mustDeleteLasting(t, c, claim); mustDeleteLasting(t, c, pv) })
 	// The record may be complete before that, and only a bound claim may request more.
-	exists(t, c, claim, "is bound", func(claim *corev1.PersistentVolumeClaim) bool { return claim.Status.Phase == corev1.ClaimBound })
+	awaitBound(t, c, claim)
 	record := &pavv1.PavVolume{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	exists(t, c, record, "is complete", func(v *pavv1.PavVolume) bool {
 		return v.Spec.Static && v.Status.Phase == pavv1.VolumeReady && v.Status.Handle == "made by hand"
@@ -111,7 +111,7 @@ func TestStaticVolume_IsRecordedWhenItCanChange(t *testing.T) {
 		},
 	})
 	t.Cleanup(func() { mustDeleteLasting(t, c, claim); mustDeleteLasting(t, c, elsewhere) })
-	exists(t, c, claim, "is bound", func(claim *corev1.PersistentVolumeClaim) bool { return claim.Status.Phase == corev1.ClaimBound })
+	awaitBound(t, c, claim)
 
 	mustPatch(t, c, provisioner, func(p *pavv1.PavProvisioner) { p.Spec.VolumeExpansion = &pavv1.VolumeExpansion{} })
 	wantEvent(t, c, elsewhere, "Warning", "VolumeExpansionUnsupported", "only matchExpressions with the operator In")

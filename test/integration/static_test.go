@@ -34,7 +34,7 @@ func TestStaticVolume_RunsNoCreationOrDeletionPod(t *testing.T) {
 					PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: name, VolumeHandle: "made by an administrator"}},
 				},
 			})
-			exists(t, c, claim, "is bound", func(claim *corev1.PersistentVolumeClaim) bool { return claim.Status.Phase == corev1.ClaimBound })
+			awaitBound(t, c, claim)
 			mustDelete(t, c, claim)
 			gone(t, c, claim)
 			exists(t, c, pv, "is let go", func(pv *corev1.PersistentVolume) bool {

@@ -42,14 +42,14 @@ type Kubelet struct {
 type Script func(ctx context.Context, pod *Pod) int32
 
 // Start creates a node, and runs its pods until the test ends. The client must have all permissions.
-func Start(t *testing.T, admin client.WithWatch, node string, script Script) *Kubelet {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "pav-") //nolint:usetesting // The paths of t.TempDir are too long for sockets.
+func Start(tb testing.TB, admin client.WithWatch, node string, script Script) *Kubelet {
+	tb.Helper()
+	dir, err := os.MkdirTemp("", "pav-") //nolint:usetesting // The paths of tb.TempDir are too long for sockets.
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "mode=755"); err != nil {
-		t.Fatal("mounting the node's file system:", err)
+		tb.Fatal("mounting the node's file system:", err)
 	}
 	k := &Kubelet{
 		Node: node, Dir: dir, Journal: &Journal{}, admin: admin, script: script,
@@ -57,28 +57,28 @@ func Start(t *testing.T, admin client.WithWatch, node string, script Script) *Ku
 	}
 	for _, name := range []string{"plugins", "plugins_registry", "pods"} {
 		if err := os.Mkdir(filepath.Join(dir, name), 0o750); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
 	object := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}
 	if err := admin.Create(ctx, object); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	var loops sync.WaitGroup
 	loops.Go(func() { k.watchPods(ctx) })
 	loops.Go(func() { k.watchStages(ctx) })
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		cancel()
 		loops.Wait()
 		if err := client.IgnoreNotFound(admin.Delete(context.WithoutCancel(ctx), object)); err != nil {
-			t.Error(err)
+			tb.Error(err)
 		}
 		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
-			t.Error("unmounting the node's file system:", err)
+			tb.Error("unmounting the node's file system:", err)
 		}
 		if err := os.Remove(dir); err != nil {
-			t.Error(err)
+			tb.Error(err)
 		}
 	})
 	return k

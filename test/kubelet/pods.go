@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	corev1 "k8s.io/api/core/v1"
@@ -23,6 +24,9 @@ type Pod struct {
 
 	// Pav is the directory that the pod's containers would have as /pav.
 	Pav string
+
+	// Seen is when kubelet saw the pod first.
+	Seen time.Time
 }
 
 // Workflow returns the workflow of the pod.
@@ -63,7 +67,7 @@ func (k *Kubelet) see(ctx context.Context, pod *corev1.Pod, event watch.EventTyp
 		running, cancel := context.WithCancel(ctx)
 		w = &worker{deleted: cancel}
 		k.workers[string(pod.UID)] = w
-		go k.run(ctx, running, pod.DeepCopy())
+		go k.run(ctx, running, &Pod{Pod: pod.DeepCopy(), Pav: k.podVolume(string(pod.UID), "pav"), Seen: time.Now()})
 	}
 	if w != nil && (gone || pod.DeletionTimestamp != nil) {
 		w.deleted()
@@ -79,13 +83,13 @@ func over(pod *corev1.Pod) bool {
 }
 
 // run runs a pod from its binding to its deletion. The context running ends when the pod is to be stopped.
-func (k *Kubelet) run(ctx, running context.Context, pod *corev1.Pod) {
+func (k *Kubelet) run(ctx, running context.Context, p *Pod) {
+	pod := p.Pod
 	k.moving.Add(1)
 	if pod.Spec.NodeName == "" && !k.bind(running, pod) {
 		k.moving.Add(-1)
 		return // It was deleted before it was bound, so no kubelet ever sees it.
 	}
-	p := &Pod{Pod: pod, Pav: k.podVolume(string(pod.UID), "pav")}
 	published := os.MkdirAll(filepath.Dir(p.Pav), 0o750) == nil && k.publishPav(running, p)
 	code := int32(137)
 	if published && running.Err() == nil {

@@ -38,9 +38,9 @@ const endsWithin = 2 * time.Minute
 // Launch starts an agent for the node, with the permissions of config. It is killed after killAfter of its effects,
 // which are its writes to the API server and its changes to mounts and files; 0 means never. It runs until Stop or Kill
 // is called, or it is killed.
-func (k *Kubelet) Launch(t *testing.T, config *rest.Config, killAfter int) *Agent {
-	t.Helper()
-	a := k.Prepare(t, config, killAfter)
+func (k *Kubelet) Launch(tb testing.TB, config *rest.Config, killAfter int) *Agent {
+	tb.Helper()
+	a := k.Prepare(tb, config, killAfter)
 	a.Go()
 	return a
 }
@@ -54,54 +54,54 @@ func (k *Kubelet) LaunchWith(t *testing.T, config *rest.Config, faults agent.Fau
 }
 
 // Prepare is Launch for an agent that begins its work when its Go is called.
-func (k *Kubelet) Prepare(t *testing.T, config *rest.Config, killAfter int) *Agent {
-	t.Helper()
-	return k.prepare(t, config, killAfter, agent.Faults{})
+func (k *Kubelet) Prepare(tb testing.TB, config *rest.Config, killAfter int) *Agent {
+	tb.Helper()
+	return k.prepare(tb, config, killAfter, agent.Faults{})
 }
 
-func (k *Kubelet) prepare(t *testing.T, config *rest.Config, killAfter int, faults agent.Faults) *Agent {
-	t.Helper()
+func (k *Kubelet) prepare(tb testing.TB, config *rest.Config, killAfter int, faults agent.Faults) *Agent {
+	tb.Helper()
 	a := &Agent{log: &agent.Buffer{}, ended: make(chan struct{})}
-	file, err := os.CreateTemp(t.TempDir(), "effects")
+	file, err := os.CreateTemp(tb.TempDir(), "effects")
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	a.effects = file.Name()
 	if err := file.Close(); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	raw, err := json.Marshal(settings{
 		Host: config.Host, CA: config.CAData, Cert: config.CertData, Key: config.KeyData, Impersonate: config.Impersonate,
 		Node: k.Node, Dir: k.Dir, KillAfter: killAfter, Effects: a.effects, Faults: faults,
 	})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	path := a.effects + ".json"
 	if err := os.WriteFile(path, raw, 0o600); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	a.start(t, path)
+	a.start(tb, path)
 	return a
 }
 
 // start starts the process.
-func (a *Agent) start(t *testing.T, path string) {
-	t.Helper()
-	a.command = exec.CommandContext(context.WithoutCancel(t.Context()), "/proc/self/exe")
+func (a *Agent) start(tb testing.TB, path string) {
+	tb.Helper()
+	a.command = exec.CommandContext(context.WithoutCancel(tb.Context()), "/proc/self/exe")
 	a.command.Env = append(os.Environ(), settingsVariable+"="+path, "GORACE=atexit_sleep_ms=0")
 	a.command.Stderr = a.log
 	a.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	answers, err := a.command.StdoutPipe()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	a.answers = bufio.NewReader(answers)
 	if a.ask, err = a.command.StdinPipe(); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	if err := a.command.Start(); err != nil {
-		t.Fatal("starting an agent:", err)
+		tb.Fatal("starting an agent:", err)
 	}
 	go func() {
 		a.err = a.command.Wait()
@@ -131,34 +131,34 @@ func (a *Agent) Kill(t *testing.T) {
 
 // Stop makes the agent end. The test fails if the agent returns an error, leaves a goroutine, has a data race, or
 // lacked a permission.
-func (a *Agent) Stop(t *testing.T) {
-	t.Helper()
+func (a *Agent) Stop(tb testing.TB) {
+	tb.Helper()
 	if err := a.command.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		t.Error(err)
+		tb.Error(err)
 	}
 	select {
 	case <-a.ended:
 	case <-time.After(endsWithin):
-		t.Error("the agent does not end")
+		tb.Error("the agent does not end")
 		_ = a.command.Process.Signal(syscall.SIGQUIT) // so that it prints its stacks
 		<-a.ended
 	}
 	if a.err != nil {
-		t.Errorf("the agent ended with: %v", a.err)
+		tb.Errorf("the agent ended with: %v", a.err)
 	}
-	a.Check(t)
+	a.Check(tb)
 }
 
 // Check fails the test if the agent logged a word that no agent may log. It shows the log if the test has failed.
-func (a *Agent) Check(t *testing.T) {
-	t.Helper()
+func (a *Agent) Check(tb testing.TB) {
+	tb.Helper()
 	for _, never := range []string{"forbidden", "DATA RACE", "panic"} {
 		if strings.Contains(a.Log(), never) {
-			t.Errorf("the agent's log has the word %q", never)
+			tb.Errorf("the agent's log has the word %q", never)
 		}
 	}
-	if t.Failed() {
-		t.Logf("log of the agent:\n%s", shorten(a.Log()))
+	if tb.Failed() {
+		tb.Logf("log of the agent:\n%s", shorten(a.Log()))
 	}
 }
 
