@@ -22,6 +22,8 @@ pong:
 	@touch pong; for i in $$(seq 600); do test -e ping && exit; sleep 0.1; done; exit 1
 bad:
 	@test -e fixed
+tests:
+	@cat said; exit 1
 `
 
 // checkout returns a repository with the script and the Makefile above.
@@ -82,6 +84,32 @@ func TestParts_AreRunAndTimed(t *testing.T) {
 				t.Errorf("it passed: %t, want %t; parts %q, want %q:\n%s", passed, test.passed, got, test.want, out)
 			}
 		})
+	}
+}
+
+// What failed tests said is repeated at the end: tests that run side by side say it among much else.
+func TestParts_ThatFail_SayAtTheEndWhatFailed(t *testing.T) {
+	const said = `=== RUN   TestRight
+=== RUN   TestWrong
+=== RUN   TestWrong/part
+=== NAME  TestWrong/part
+    wrong_test.go:1: got 1, want 2
+=== NAME  TestRight
+    right_test.go:1: took 3 s
+--- PASS: TestRight (3.00s)
+--- FAIL: TestWrong (0.00s)
+    --- FAIL: TestWrong/part (1.00s)
+FAIL
+`
+	top := checkout(t)
+	if err := os.WriteFile(filepath.Join(top, "said"), []byte(said), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, out, _ := runParts(t, top, "", "test", "tests")
+	_, summary, _ := strings.Cut(out, "minutes  result\n")
+	const want = "--- FAIL: TestWrong (0.00s)\n    --- FAIL: TestWrong/part (1.00s)\n    wrong_test.go:1: got 1, want 2\n"
+	if !strings.Contains(summary, want) || strings.Contains(summary, "TestRight") || strings.Contains(summary, "took 3 s") {
+		t.Errorf("the summary is %q, want in it %q", summary, want)
 	}
 }
 
