@@ -7,10 +7,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,6 +34,9 @@ type Plane struct {
 
 	// Admin may do everything.
 	Admin client.WithWatch
+
+	// Minor is the minor version of Kubernetes.
+	Minor int
 
 	manager    *exec.Cmd
 	managerLog bytes.Buffer
@@ -55,7 +60,22 @@ func Start(ctx context.Context, assets string) (*Plane, error) {
 	if p.Admin, err = client.NewWithWatch(admin, client.Options{Scheme: scheme}); err != nil {
 		return p, err
 	}
+	if p.Minor, err = minorVersion(config); err != nil {
+		return p, err
+	}
 	return p, p.startManager(ctx, assets)
+}
+
+func minorVersion(config *rest.Config) (int, error) {
+	served, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return 0, err
+	}
+	version, err := served.ServerVersion()
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(version.Minor)
 }
 
 // startManager starts the controllers of Kubernetes that take part in the protocol.
@@ -72,11 +92,16 @@ func (p *Plane) startManager(ctx context.Context, assets string) error {
 	if err := os.WriteFile(path, kubeconfig, 0o600); err != nil {
 		return err
 	}
+	controllers := "persistentvolume-binder-controller,persistentvolume-protection-controller,persistentvolumeclaim-protection-controller," +
+		"resourcequota-controller,clusterrole-aggregation-controller"
+	if p.Minor >= 34 {
+		controllers += ",volumeattributesclass-protection-controller" // Others may not know it, and would not start.
+	}
 	p.manager = exec.CommandContext(ctx, filepath.Join(assets, "kube-controller-manager"),
 		"--kubeconfig="+path,
 		"--leader-elect=false",
 		"--secure-port=0",
-		"--controllers=persistentvolume-binder-controller,persistentvolume-protection-controller,persistentvolumeclaim-protection-controller,volumeattributesclass-protection-controller,resourcequota-controller,clusterrole-aggregation-controller",
+		"--controllers="+controllers,
 		"--pvclaimbinder-sync-period=2s",
 		"--kube-api-qps=500", "--kube-api-burst=1000", // so that it is not the one that is waited for
 	)

@@ -4,12 +4,10 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strconv"
 	"sync"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
 	"github.com/albertofaria/pav/test/agent"
@@ -24,9 +22,6 @@ type cluster struct {
 
 	// agent is the configuration of an agent, with the rights of one.
 	agent *rest.Config
-
-	// minor is the minor version of Kubernetes, for tests of what older ones do not have.
-	minor int
 }
 
 var (
@@ -71,9 +66,6 @@ func newCluster(ctx context.Context, assets string) (*cluster, error) {
 	if err != nil {
 		return c, err
 	}
-	if c.minor, err = minorVersion(plane.Environment.Config); err != nil {
-		return c, err
-	}
 	if err := plane.InstallSnapshots(assets); err != nil {
 		return c, err
 	}
@@ -83,16 +75,4 @@ func newCluster(ctx context.Context, assets string) (*cluster, error) {
 	}
 	c.agent, err = plane.ControllerAgent()
 	return c, err
-}
-
-func minorVersion(cfg *rest.Config) (int, error) {
-	served, err := discovery.NewDiscoveryClientForConfig(cfg)
-	if err != nil {
-		return 0, err
-	}
-	version, err := served.ServerVersion()
-	if err != nil {
-		return 0, err
-	}
-	return strconv.Atoi(version.Minor)
 }

@@ -55,7 +55,7 @@ func claimSays(claim *corev1.PersistentVolumeClaim) string {
 
 // hasAllocations reports whether the API server keeps what the status of a claim says of an expansion, as by default from 1.32 on, and lets
 // claims request less while their volumes grow.
-func hasAllocations(c *cluster) bool { return c.minor >= 32 }
+func hasAllocations(c *cluster) bool { return c.Minor >= 32 }
 
 // droppedSizes are what older API servers drop of what claimSays returns.
 var droppedSizes = regexp.MustCompile(`^(allocated .*|(Controller|Node)Resize(InProgress|Infeasible|Pending))$`)

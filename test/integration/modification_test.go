@@ -29,7 +29,7 @@ func modifiable(p *pavv1.PavProvisioner, s *storagev1.StorageClass) {
 }
 
 // hasAttributesClasses reports whether the API server has VolumeAttributesClasses, as from 1.34 on.
-func hasAttributesClasses(c *cluster) bool { return c.minor >= 34 }
+func hasAttributesClasses(c *cluster) bool { return c.Minor >= 34 }
 
 // An API server that has no VolumeAttributesClasses drops their names from claims, which get volumes without attributes.
 func testWithoutAttributesClasses(t *testing.T, c *cluster) {

@@ -127,7 +127,7 @@ func TestRefusals(t *testing.T) {
 	c := start(t)
 	run(t, c)
 	for name, test := range refusals {
-		if c.minor < test.since {
+		if c.Minor < test.since {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {

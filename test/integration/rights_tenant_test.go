@@ -148,7 +148,7 @@ func TestTenant_OfAnOpenNamespace_ReachesIntoNoWorkflowPod(t *testing.T) {
 		{"an ephemeral container in the tenant's own", patching(mine, debug, "ephemeralcontainers"), ""},
 		{"annotations by a binding", binding(mine.Name, map[string]string{pavv1.ResultAnnotation: "{}"}), keys},
 	}
-	if c.minor >= 33 { // Older API servers do not have the subresource.
+	if c.Minor >= 33 { // Older API servers do not have the subresource.
 		const cpu = `[{"op": "replace", "path": "/spec/containers/0/resources/requests/cpu", "value": "2m"}]`
 		special = append(special, attempt{"its resources", patching(pod, cpu, "resize"), only})
 	}
