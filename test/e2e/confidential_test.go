@@ -76,8 +76,10 @@ func TestSecrets_AreNotExposed(t *testing.T) {
 		return wantEvent(ctx, l.namespace, "client", "FailedMount", "exit code 4")
 	})
 	kept.expect(inMetrics, `provisioner="`+l.name+`"`)
-	_, err = scrapeAll(t.Context())
-	must(t, err)
+	eventually(t, "the metrics of all agents are read", func(ctx context.Context) error { // 503 while the API server is slow
+		_, err := scrapeAll(ctx)
+		return err
+	})
 	l.unhook(t, "stage")
 	l.awaitRunning(t, "client")
 	l.awaitRunning(t, "of-static")

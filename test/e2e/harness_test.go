@@ -195,17 +195,29 @@ func onNode(ctx context.Context, node string, command ...string) (string, error)
 // inPod runs a shell command in a pod and returns its output, without standard error, where kubectl itself sometimes writes
 // about its connection.
 func inPod(ctx context.Context, namespace, pod, command string) (string, error) {
-	var stderr strings.Builder
+	for {
+		out, stderr, err := execInPod(ctx, namespace, pod, command)
+		if err == nil {
+			return out, nil
+		}
+		if !notBegun.MatchString(stderr) || ctx.Err() != nil {
+			return "", fmt.Errorf("in pod %s, %s: %w: %s%s", pod, command, err, out, stderr)
+		}
+	}
+}
+
+// notBegun finds kubectl's words for a command that has not begun: on a busy machine, the API server or kubelet took too long to answer.
+var notBegun = regexp.MustCompile(`error dialing backend|TLS handshake timeout`)
+
+func execInPod(ctx context.Context, namespace, pod, command string) (stdout, stderr string, err error) {
+	var words strings.Builder
 	c := exec.CommandContext(ctx, "kubectl", "exec", "-n", namespace, pod, "--", "sh", "-c", command)
 	// Over websockets, the answer may arrive before kubectl has registered its streams: "Unknown stream id 1, discarding
 	// message".
 	c.Env = append(os.Environ(), "KUBECTL_REMOTE_COMMAND_WEBSOCKETS=false")
-	c.Stderr = &stderr
+	c.Stderr = &words
 	out, err := c.Output()
-	if err != nil {
-		return "", fmt.Errorf("in pod %s, %s: %w: %s%s", pod, command, err, out, stderr.String())
-	}
-	return string(out), nil
+	return string(out), words.String(), err
 }
 
 // waitRunning waits until a pod runs.
