@@ -108,6 +108,13 @@ func TestSnapshot_OfAVolumeThatIsGivenAway_IsNotMade(t *testing.T) {
 	noPodIsLeft(t, c)
 }
 
+// createStaged creates the PavStage of a volume that is staged. Others are let go when no pod of their node uses the claim for seconds.
+func createStaged(t *testing.T, c *cluster, stage *pavv1.PavStage) *pavv1.PavStage {
+	t.Helper()
+	mustPatchStatus(t, c, mustCreate(t, c, stage), func(s *pavv1.PavStage) { s.Status.Phase, s.Status.Attempt = pavv1.StageStaged, 1 })
+	return stage
+}
+
 // removeStage removes a stage, as the agent of its node does when nobody needs it.
 func removeStage(t *testing.T, c *cluster, stage *pavv1.PavStage) {
 	t.Helper()
@@ -126,7 +133,7 @@ func TestSnapshot_OfAStagedVolume_FollowsItsSync(t *testing.T) {
 		p.Spec.SnapshotCreation.WhileStaged = pavv1.SnapshotSync
 	})
 	stages := []*pavv1.PavStage{
-		mustCreate(t, c, stageOf(pv, "stage-synced", fakeNode)), mustCreate(t, c, stageOf(pv, "stage-synced-late", "by-another-hand")),
+		createStaged(t, c, stageOf(pv, "stage-synced", fakeNode)), createStaged(t, c, stageOf(pv, "stage-synced-late", "by-another-hand")),
 	}
 	s := requestSnapshot(t, c, pv, "synced", "monday")
 	for i, stage := range stages {
@@ -161,7 +168,7 @@ func TestSnapshot_OfAStagedVolume_WaitsForItsEnd(t *testing.T) {
 	_, pv, volume := snappedVolume(t, c, "unstaged", func(p *pavv1.PavProvisioner, _ *storagev1.StorageClass) {
 		p.Spec.SnapshotCreation.WhileStaged = pavv1.SnapshotWait
 	})
-	stage := mustCreate(t, c, stageOf(pv, "stage-unstaged", fakeNode))
+	stage := createStaged(t, c, stageOf(pv, "stage-unstaged", fakeNode))
 	s := requestSnapshot(t, c, pv, "unstaged", "monday")
 	s.wantWaiting(t, "StillStaged")
 	wantEvent(t, c, s.object, "Normal", "SnapshotCreationWaiting", "unstaged on node "+fakeNode)
