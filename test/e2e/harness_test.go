@@ -194,30 +194,33 @@ func onNode(ctx context.Context, node string, command ...string) (string, error)
 
 // inPod runs a shell command in a pod and returns its output, without standard error, where kubectl itself sometimes writes
 // about its connection.
-func inPod(ctx context.Context, namespace, pod, command string) (string, error) {
-	for {
-		out, stderr, err := execInPod(ctx, namespace, pod, command)
-		if err == nil {
-			return out, nil
+func inPod(ctx context.Context, namespace, pod, command string) (out string, err error) {
+	limited, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	_ = poll(limited, func(context.Context) error {
+		if out, err = execInPod(ctx, namespace, pod, command); err != nil && notBegun.MatchString(err.Error()) {
+			return err
 		}
-		if !notBegun.MatchString(stderr) || ctx.Err() != nil {
-			return "", fmt.Errorf("in pod %s, %s: %w: %s%s", pod, command, err, out, stderr)
-		}
-	}
+		return nil
+	})
+	return out, err
 }
 
 // notBegun finds kubectl's words for a command that has not begun: on a busy machine, the API server or kubelet took too long to answer.
 var notBegun = regexp.MustCompile(`error dialing backend|TLS handshake timeout`)
 
-func execInPod(ctx context.Context, namespace, pod, command string) (stdout, stderr string, err error) {
-	var words strings.Builder
+func execInPod(ctx context.Context, namespace, pod, command string) (string, error) {
+	var stderr strings.Builder
 	c := exec.CommandContext(ctx, "kubectl", "exec", "-n", namespace, pod, "--", "sh", "-c", command)
 	// Over websockets, the answer may arrive before kubectl has registered its streams: "Unknown stream id 1, discarding
 	// message".
 	c.Env = append(os.Environ(), "KUBECTL_REMOTE_COMMAND_WEBSOCKETS=false")
-	c.Stderr = &words
+	c.Stderr = &stderr
 	out, err := c.Output()
-	return string(out), words.String(), err
+	if err != nil {
+		return "", fmt.Errorf("in pod %s, %s: %w: %s%s", pod, command, err, out, stderr.String())
+	}
+	return string(out), nil
 }
 
 // waitRunning waits until a pod runs.

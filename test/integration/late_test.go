@@ -90,7 +90,7 @@ func TestCacheBehind_VolumeThatIsStagedIsNotDeleted(t *testing.T) {
 
 	release := line.Hold("pavstages")
 	t.Cleanup(release)
-	stage := mustCreate(t, c, stageOf(pv, "stage-"+name, fakeNode))
+	stage := createStaged(t, c, stageOf(pv, "stage-"+name, fakeNode))
 	mustDelete(t, c, claim)
 	gone(t, c, claim)
 	asked := line.Lists("pavstages")

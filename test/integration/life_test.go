@@ -147,7 +147,7 @@ func TestClaimReplaced_BetweenProvisioningAndDeletion(t *testing.T) {
 	first := mustCreate(t, c, ownedClaim("successor", "first"))
 	pv, volume := bound(t, c, first)
 	nodeIn(t, c, fakeNode, "none") // or else its stages are let go
-	stage := mustCreate(t, c, stageOf(pv, "stage-successor", fakeNode))
+	stage := createStaged(t, c, stageOf(pv, "stage-successor", fakeNode))
 	mustDelete(t, c, first)
 	gone(t, c, first)
 	second := mustCreate(t, c, ownedClaim("successor", "second"))

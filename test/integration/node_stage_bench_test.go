@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/test/kubelet"
@@ -54,7 +52,7 @@ func BenchmarkNode_Stage(b *testing.B) {
 func stageTimes(b *testing.B, n *node, pods <-chan *kubelet.Pod) (agent, pod time.Duration) {
 	b.Helper()
 	v := n.volume(b, fmt.Sprintf("served-%d", n.volumes))
-	awaitBound(b, n.c, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: v.Name}})
+	awaitBound(b, n.c, claimNamed(v))
 	began := time.Now()
 	if err := n.Stage(b.Context(), v); err != nil {
 		b.Fatal(err)

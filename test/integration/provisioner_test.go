@@ -123,7 +123,7 @@ func TestProvisionerDeletionWaitsForItsStages(t *testing.T) {
 	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "static-pv"}, Spec: corev1.PersistentVolumeSpec{
 		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "static"}},
 	}}
-	stage := mustCreate(t, c, stageOf(pv, "stage-static", node.Name))
+	stage := createStaged(t, c, stageOf(pv, "stage-static", node.Name))
 	failed := stageOf(pv, "stage-static-failed", node.Name)
 	failed.Finalizers = nil // the record of a failure, which holds nothing
 	mustCreate(t, c, failed)

@@ -204,7 +204,7 @@ func TestControllerToken_WritesTheSizesOfBoundClaimsOnly(t *testing.T) {
 		{"it says that the volume grows", patching(bound, `{"status": {"allocatedResources": {"storage": "2Gi"}, "allocatedResourceStatuses": {"storage": "ControllerResizeInProgress"}}}`, "status"), ""},
 		{"it says that a node is to act", patching(bound, `{"status": {"allocatedResources": {"storage": "2Gi"}, "allocatedResourceStatuses": {"storage": "NodeResizePending"}}}`, "status"), ""},
 		{"it says that a node is to make it smaller", patching(bound, `{"status": {"allocatedResources": {"storage": "1Ki"}, "allocatedResourceStatuses": {"storage": "NodeResizePending"}}}`, "status"), smaller},
-		{"it says what only kubelet knows", patching(bound, `{"status": {"allocatedResourceStatuses": {"storage": "NodeResizeInfeasible"}}}`, "status"), failure},
+		{"it records a failure on a node", patching(bound, `{"status": {"allocatedResourceStatuses": {"storage": "NodeResizeInfeasible"}}}`, "status"), failure},
 		{"it says how it grows", patching(bound, `{"status": {"conditions": [`+other+`, `+resizing+`]}}`, "status"), ""},
 		{"it says that it has grown", patching(bound, `{"status": {"capacity": {"storage": "2Gi"}}}`, "status"), ""},
 		{"it says that it has shrunk", patching(bound, `{"status": {"capacity": {"storage": "1Mi"}}}`, "status"), less},

@@ -35,8 +35,8 @@ func TestScopeStaysWhileStagesExist(t *testing.T) {
 		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "scoped"}},
 	}}
 	stages := []*pavv1.PavStage{
-		mustCreate(t, c, stageOf(pv, "stage-scoped-1", node.Name)),
-		mustCreate(t, c, stageOf(pv, "stage-scoped-2", node.Name)),
+		createStaged(t, c, stageOf(pv, "stage-scoped-1", node.Name)),
+		createStaged(t, c, stageOf(pv, "stage-scoped-2", node.Name)),
 	}
 	failed := stageOf(pv, "stage-scoped-failed", node.Name)
 	failed.Finalizers = nil // the record of a failure, which holds nothing

@@ -91,7 +91,7 @@ func TestSnapshot_OfAVolumeThatIsGivenAway_IsNotMade(t *testing.T) {
 	_, pv, _ := snappedVolume(t, c, "given-away", func(p *pavv1.PavProvisioner, _ *storagev1.StorageClass) {
 		p.Spec.SnapshotCreation.WhileStaged = pavv1.SnapshotWait
 	})
-	stage := mustCreate(t, c, stageOf(pv, "stage-given-away", fakeNode))
+	stage := createStaged(t, c, stageOf(pv, "stage-given-away", fakeNode))
 	s := requestSnapshot(t, c, pv, "given-away", "monday")
 	s.wantWaiting(t, "StillStaged")
 	owner := pv.Spec.ClaimRef.UID
@@ -106,13 +106,6 @@ func TestSnapshot_OfAVolumeThatIsGivenAway_IsNotMade(t *testing.T) {
 	s.delete(t)
 	s.wantGone(t)
 	noPodIsLeft(t, c)
-}
-
-// createStaged creates the PavStage of a volume that is staged. Others are let go when no pod of their node uses the claim for seconds.
-func createStaged(t *testing.T, c *cluster, stage *pavv1.PavStage) *pavv1.PavStage {
-	t.Helper()
-	mustPatchStatus(t, c, mustCreate(t, c, stage), func(s *pavv1.PavStage) { s.Status.Phase, s.Status.Attempt = pavv1.StageStaged, 1 })
-	return stage
 }
 
 // removeStage removes a stage, as the agent of its node does when nobody needs it.

@@ -208,7 +208,7 @@ func TestSource_ClaimThatIsStaged(t *testing.T) {
 	source, pv, volume := copyingVolume(t, c, "staged-source", func(p *pavv1.PavProvisioner, _ *storagev1.StorageClass) {
 		provisioner, p.Spec.SnapshotCreation.WhileStaged = p, pavv1.SnapshotWait
 	})
-	stage := mustCreate(t, c, stageOf(pv, "stage-source", fakeNode))
+	stage := createStaged(t, c, stageOf(pv, "stage-source", fakeNode))
 	clone := mustCreate(t, c, fromClaim("staged-source", "clone", source.Name))
 	volumeWaits(t, c, volumeOf(clone), pavv1.VolumeProvisioned, "StillStaged")
 	wantEvent(t, c, clone, "Normal", "Provisioning", "to be unstaged on node "+fakeNode)
@@ -222,7 +222,7 @@ func TestSource_ClaimThatIsStaged(t *testing.T) {
 	deleteVolume(t, c, clone, clonePV)
 
 	mustPatch(t, c, provisioner, func(p *pavv1.PavProvisioner) { p.Spec.SnapshotCreation.WhileStaged = pavv1.SnapshotSync })
-	stage = mustCreate(t, c, stageOf(pv, "stage-source", fakeNode))
+	stage = createStaged(t, c, stageOf(pv, "stage-source", fakeNode))
 	made := podsMade(a)
 	clone = mustCreate(t, c, fromClaim("staged-source", "clone", source.Name))
 	exists(t, c, stage, "is to be written back", func(stage *pavv1.PavStage) bool { return stage.Annotations[pavv1.SyncAnnotation] != "" })

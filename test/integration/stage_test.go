@@ -31,6 +31,13 @@ func stageOf(pv *corev1.PersistentVolume, name, node string) *pavv1.PavStage {
 	}
 }
 
+// createStaged creates the PavStage of a volume that is staged. Others are let go when no pod of their node uses the claim for seconds.
+func createStaged(t *testing.T, c *cluster, stage *pavv1.PavStage) *pavv1.PavStage {
+	t.Helper()
+	mustPatchStatus(t, c, mustCreate(t, c, stage), func(s *pavv1.PavStage) { s.Status.Phase, s.Status.Attempt = pavv1.StageStaged, 1 })
+	return stage
+}
+
 // stagingPodOf returns the pod of a stage that was written, held by PaV.
 func stagingPodOf(stage *pavv1.PavStage) *corev1.Pod {
 	return &corev1.Pod{

@@ -270,7 +270,7 @@ func staged(t *testing.T, c *cluster, name string) (*corev1.PersistentVolumeClai
 	nodeIn(t, c, node, "none")
 	claim := mustCreate(t, c, claimOf(name, "data"))
 	pv, volume := bound(t, c, claim)
-	return claim, pv, volume, mustCreate(t, c, stageOf(pv, "stage-"+name, node))
+	return claim, pv, volume, createStaged(t, c, stageOf(pv, "stage-"+name, node))
 }
 
 func TestDeletionWaitsForTheLastStage(t *testing.T) {

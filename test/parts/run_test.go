@@ -89,7 +89,7 @@ func TestParts_AreRunAndTimed(t *testing.T) {
 
 // What failed tests said is repeated at the end: tests that run side by side say it among much else.
 func TestParts_ThatFail_SayAtTheEndWhatFailed(t *testing.T) {
-	const said = `=== RUN   TestRight
+	const verbose = `=== RUN   TestRight
 === RUN   TestWrong
 === RUN   TestWrong/part
 === NAME  TestWrong/part
@@ -101,15 +101,24 @@ func TestParts_ThatFail_SayAtTheEndWhatFailed(t *testing.T) {
     --- FAIL: TestWrong/part (1.00s)
 FAIL
 `
-	top := checkout(t)
-	if err := os.WriteFile(filepath.Join(top, "said"), []byte(said), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	_, out, _ := runParts(t, top, "", "test", "tests")
-	_, summary, _ := strings.Cut(out, "minutes  result\n")
+	const brief = `--- FAIL: TestWrong (0.00s)
+    --- FAIL: TestWrong/part (1.00s)
+    wrong_test.go:1: got 1, want 2
+FAIL
+`
 	const want = "--- FAIL: TestWrong (0.00s)\n    --- FAIL: TestWrong/part (1.00s)\n    wrong_test.go:1: got 1, want 2\n"
-	if !strings.Contains(summary, want) || strings.Contains(summary, "TestRight") || strings.Contains(summary, "took 3 s") {
-		t.Errorf("the summary is %q, want in it %q", summary, want)
+	for name, said := range map[string]string{"verbose": verbose, "brief": brief} {
+		t.Run(name, func(t *testing.T) {
+			top := checkout(t)
+			if err := os.WriteFile(filepath.Join(top, "said"), []byte(said), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, out, _ := runParts(t, top, "", "test", "tests")
+			_, summary, _ := strings.Cut(out, "minutes  result\n")
+			if !strings.Contains(summary, want) || strings.Contains(summary, "TestRight") || strings.Contains(summary, "took 3 s") {
+				t.Errorf("the summary is %q, want in it %q", summary, want)
+			}
+		})
 	}
 }
 
