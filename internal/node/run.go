@@ -170,21 +170,27 @@ func reportResults(mgr manager.Manager, config *rest.Config, nodeName string, co
 	return collect.WatchPods(mgr, pods, collector)
 }
 
-// stageAhead adds the watch of the volumes that were provisioned for pods of the node. The manager does not wait for it.
+// stageAhead adds the watches of the volumes that were provisioned for pods of the node, and of the pods that come to it. The
+// manager does not wait for them.
 func stageAhead(ctx context.Context, mgr manager.Manager, config *rest.Config, nodeName string, watcher *monitor.Monitor) error {
 	caching, err := monitor.CacheOptions(nodeName)
 	if err != nil {
 		return err
 	}
-	volumes, err := newCache(mgr, config, caching)
-	if err != nil {
-		return fmt.Errorf("setting up the cache of volumes: %w", err)
-	}
-	if err := monitor.WatchVolumes(ctx, volumes, watcher); err != nil {
-		return err
-	}
-	if err := mgr.Add(manager.RunnableFunc(volumes.Start)); err != nil {
-		return fmt.Errorf("watching volumes: %w", err)
+	for _, watch := range []struct {
+		caching cache.Options
+		start   func(context.Context, cache.Cache, *monitor.Monitor) error
+	}{{caching, monitor.WatchVolumes}, {monitor.ArrivalOptions(nodeName), monitor.WatchArrivals}} {
+		objects, err := newCache(mgr, config, watch.caching)
+		if err != nil {
+			return fmt.Errorf("setting up a cache for staging ahead: %w", err)
+		}
+		if err := watch.start(ctx, objects, watcher); err != nil {
+			return err
+		}
+		if err := mgr.Add(manager.RunnableFunc(objects.Start)); err != nil {
+			return fmt.Errorf("watching for volumes to stage ahead: %w", err)
+		}
 	}
 	return nil
 }

@@ -113,10 +113,18 @@ func UsesOneOf(pod *corev1.Pod, claims []types.NamespacedName) bool {
 
 // Uses reports whether a pod uses the claim of the name in its namespace.
 func Uses(pod *corev1.Pod, claim string) bool {
-	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
-		return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim ||
-			v.Ephemeral != nil && pod.Name+"-"+v.Name == claim
-	})
+	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return ClaimOf(pod, &v) == claim })
+}
+
+// ClaimOf returns the name of the claim of a pod's volume, or "" if the volume has none.
+func ClaimOf(pod *corev1.Pod, volume *corev1.Volume) string {
+	switch {
+	case volume.PersistentVolumeClaim != nil:
+		return volume.PersistentVolumeClaim.ClaimName
+	case volume.Ephemeral != nil:
+		return pod.Name + "-" + volume.Name
+	}
+	return ""
 }
 
 // IsRegistered reports whether a driver is registered on a node.

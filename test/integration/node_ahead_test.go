@@ -181,3 +181,47 @@ func TestNode_StagingAhead_LeavesPodsToTheCallThatMustBeAdmitted(t *testing.T) {
 		}
 	}
 }
+
+// comes makes a pod that mounts a volume, and that the scheduler has just bound to the node. It is there until the test ends.
+func (n *node) comes(t *testing.T, v kubelet.Volume) *corev1.Pod {
+	t.Helper()
+	pod := userOf(v, n.Node)
+	pod.Name = v.Name + "-arrived"
+	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: pod.Spec.Volumes[0].Name, MountPath: "/data"}}
+	mustCreate(t, n.c, pod)
+	t.Cleanup(func() { n.removeUser(t, pod) })
+	return pod
+}
+
+// A volume is staged as soon as a pod that mounts it has come to the node. Kubelet's call finds it staged.
+func TestNode_VolumeOfAPodThatComes_IsStagedAhead(t *testing.T) {
+	n := newNode(t, workers(t, nil))
+	n.run(t)
+	n.serves(t)
+	v := n.volume(t, "arrives")
+	awaitBound(t, n.c, claimNamed(v))
+	n.comes(t, v)
+	stage := n.stagedAhead(t)
+	n.stage(t, v)
+	if now := n.stages(t)[0]; now.UID != stage.UID {
+		t.Errorf("kubelet's call made another PavStage: %s, and it was %s", now.UID, stage.UID)
+	}
+	n.wantRuns(t, v, runs(pavv1.WorkflowStaging))
+	n.unstage(t, v)
+	n.hasStages(t, 0)
+	n.wantRuns(t, v, runs(pavv1.WorkflowStaging, pavv1.WorkflowUnstaging))
+}
+
+// Kubelet may refuse a pod that has come, for example as the node has no memory for it. It never asks for the pod's volumes then.
+func TestNode_VolumeOfAPodThatComes_IsUnstaged_IfKubeletRefusesThePod(t *testing.T) {
+	n := newNode(t, workers(t, nil))
+	n.run(t)
+	n.serves(t)
+	v := n.volume(t, "arrives")
+	awaitBound(t, n.c, claimNamed(v))
+	pod := n.comes(t, v)
+	n.stagedAhead(t)
+	n.setPhase(t, pod, corev1.PodFailed)
+	n.hasStages(t, 0)
+	n.wantRuns(t, v, runs(pavv1.WorkflowStaging, pavv1.WorkflowUnstaging))
+}

@@ -65,7 +65,7 @@ func WatchVolumes(ctx context.Context, volumes cache.Cache, m *Monitor) error {
 		old, ok := before.(*pavv1.PavVolume)
 		volume, also := after.(*pavv1.PavVolume)
 		if now := m.clusterTime(); ok && also && !isDueAhead(old, m.node, now) && isDueAhead(volume, m.node, now) {
-			m.expect(volume)
+			m.expect(expectedOf(volume))
 		}
 	}}); err != nil {
 		return fmt.Errorf("watching PavVolumes: %w", err)
@@ -119,19 +119,27 @@ func isDueAhead(volume *pavv1.PavVolume, node string, now time.Time) bool {
 	return claim.Annotations[protocol.SelectedNode] == node && claim.Spec.VolumeName == volume.Name && podplan.IsExclusive(claim.Spec.AccessModes)
 }
 
-// expect queues a volume to be staged ahead. It never blocks.
-func (m *Monitor) expect(volume *pavv1.PavVolume) {
-	of := staging.Expected{Volume: staging.Volume{Driver: volume.Spec.Provisioner, Handle: volume.Status.Handle}, Name: volume.Name}
-	_, name := podplan.StageNames(of.Driver, of.Handle, m.node)
-	m.mu.Lock()
-	m.expected[name] = expectation{Expected: of, since: m.now()}
-	m.mu.Unlock()
-	m.queue.Add(name)
+func expectedOf(volume *pavv1.PavVolume) staging.Expected {
+	return staging.Expected{Volume: staging.Volume{Driver: volume.Spec.Provisioner, Handle: volume.Status.Handle}, Name: volume.Name}
 }
 
-// beginAhead begins to stage a volume if it is expected, and reports whether it has begun.
-func (m *Monitor) beginAhead(ctx context.Context, name string) bool {
-	e, is := m.takeExpected(name)
+// expect queues a volume to be staged ahead, unless kubelet has called for it already. It never blocks.
+func (m *Monitor) expect(of staging.Expected) {
+	_, name := podplan.StageNames(of.Driver, of.Handle, m.node)
+	m.mu.Lock()
+	_, called := m.calls[name]
+	if !called {
+		m.expected[name] = expectation{Expected: of, since: m.now()}
+	}
+	m.mu.Unlock()
+	if !called {
+		m.queue.Add(name)
+	}
+}
+
+// beginAhead begins to stage a volume if it is expected and the node has nothing of it, and reports whether it has begun.
+func (m *Monitor) beginAhead(ctx context.Context, name string, unknown bool) bool {
+	e, is := m.takeExpected(name, unknown)
 	if !is {
 		return false
 	}
@@ -147,13 +155,14 @@ func (m *Monitor) beginAhead(ctx context.Context, name string) bool {
 	return began
 }
 
-// takeExpected returns the volume of a stage if it is to be staged ahead now, and counts and remembers that.
-func (m *Monitor) takeExpected(name string) (staging.Expected, bool) {
+// takeExpected returns the volume of a stage if it is to be staged ahead now, and counts and remembers that. What is left of an
+// earlier use of the volume is for kubelet's call: kubelet may be about to have that unstaged.
+func (m *Monitor) takeExpected(name string, unknown bool) (staging.Expected, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e, is := m.expected[name]
 	delete(m.expected, name)
-	if _, called := m.calls[name]; !is || called || m.now().Sub(e.since) > aheadGrace {
+	if _, called := m.calls[name]; !is || called || !unknown || m.now().Sub(e.since) > aheadGrace {
 		return e.Expected, false // Kubelet has called already, or the check came too late.
 	}
 	if m.aheadNow >= aheadAtOnce {

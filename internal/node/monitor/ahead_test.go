@@ -77,6 +77,9 @@ func TestIsDueAhead(t *testing.T) {
 			if got := isDueAhead(volume, "node", now); got != test.want {
 				t.Errorf("got %t, want %t", got, test.want)
 			}
+			if got := expectedOf(volume); test.want && got != volumeA {
+				t.Errorf("got %+v, want %+v", got, volumeA)
+			}
 			trimmed, err := trimVolume(volume.DeepCopy())
 			must(t, err)
 			kept, ok := trimmed.(*pavv1.PavVolume)
@@ -104,6 +107,7 @@ func TestMonitor_StagesAhead_NotWhatIsNotNeededAnyMore(t *testing.T) {
 		"kubelet has called":  func(n *testNode) { n.callEnded(aheadName()) },
 		"long ago":            func(n *testNode) { n.now = func() time.Time { return time.Now().Add(time.Minute) } },
 		"many are being made": func(n *testNode) { n.aheadNow = aheadAtOnce },
+		"something is left":   func(n *testNode) { n.listed[aheadName()] = true },
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := newNode(t)
@@ -111,7 +115,7 @@ func TestMonitor_StagesAhead_NotWhatIsNotNeededAnyMore(t *testing.T) {
 				t.Error("the volume is staged")
 				return nil
 			}
-			n.expect(provisioned(t, func(*pavv1.PavVolume, *corev1.PersistentVolumeClaim) {}))
+			n.expect(volumeA)
 			prepare(n)
 			must(t, n.check(t.Context(), aheadName()))
 			n.wg.Wait()
@@ -129,7 +133,7 @@ func TestMonitor_StagesAhead_OncePerVolume(t *testing.T) {
 		got = append(got, e)
 		return nil
 	}
-	n.expect(provisioned(t, func(*pavv1.PavVolume, *corev1.PersistentVolumeClaim) {}))
+	n.expect(volumeA)
 	for range 2 {
 		must(t, n.check(t.Context(), aheadName()))
 		n.wg.Wait()
@@ -157,7 +161,7 @@ func TestMonitor_StagingAheadThatWasNotReverted_IsContinued(t *testing.T) {
 		continued = of.Handle
 		return nil
 	}
-	n.expect(provisioned(t, func(*pavv1.PavVolume, *corev1.PersistentVolumeClaim) {}))
+	n.expect(volumeA)
 	for range 2 {
 		must(t, n.check(t.Context(), name))
 		n.wg.Wait()

@@ -11,6 +11,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -33,19 +34,21 @@ type Monitor struct {
 	node        string
 	clusterTime func() time.Time
 
-	health  *health.Tracker
-	grace   time.Duration
-	metrics prometheus.Registerer
-	log     logr.Logger
-	now     func() time.Time
-	queue   workqueue.TypedRateLimitingInterface[string] // names of stages to check
-	retries workqueue.TypedRateLimiter[string]           // of failed work
+	health   *health.Tracker
+	grace    time.Duration
+	metrics  prometheus.Registerer
+	log      logr.Logger
+	now      func() time.Time
+	queue    workqueue.TypedRateLimitingInterface[string]   // names of stages to check
+	arrivals workqueue.TypedInterface[types.NamespacedName] // claims whose pods have come to the node
+	retries  workqueue.TypedRateLimiter[string]             // of failed work
 
 	// Methods of the Stager, unless a test replaces them.
 	restageStage func(ctx context.Context, stage string) error
 	unstage      func(ctx context.Context, of staging.Subject, idle func(context.Context) (bool, error)) error
 	stageAhead   func(ctx context.Context, e staging.Expected) error
 	awaited      func(ctx context.Context, e staging.Expected) (bool, error)
+	volumeOf     func(ctx context.Context, claim types.NamespacedName) (staging.Expected, bool, error)
 
 	wg      sync.WaitGroup
 	mu      sync.Mutex
@@ -79,6 +82,9 @@ const (
 	// workers is how many stages are checked at once. A check may wait for a volume that hangs.
 	workers = 8
 
+	// finders is how many claims are looked up at once whose pods have come to the node.
+	finders = 4
+
 	// burst is how long to wait after a change of a stage, so that several changes cause one check.
 	burst = 200 * time.Millisecond
 
@@ -105,14 +111,14 @@ func New(stager *staging.Stager, c Config) *Monitor {
 		stager: stager, client: shared.Client, catalogue: shared.Catalogue, dirs: shared.Dirs, node: shared.Node, clusterTime: shared.ClusterTime,
 		runner: &workflow.Runner{Client: shared.Client, Node: shared.Node},
 		grace:  c.OrphanGrace, metrics: cmp.Or[prometheus.Registerer](c.Metrics, metrics.Registry), log: c.Log, now: time.Now,
-		queue:   workqueue.NewTypedRateLimitingQueue(limiter[string]()),
+		queue: workqueue.NewTypedRateLimitingQueue(limiter[string]()), arrivals: workqueue.NewTyped[types.NamespacedName](),
 		retries: workqueue.NewTypedItemExponentialFailureRateLimiter[string](shortestPause, longestPause),
 		calls:   map[string]time.Time{}, working: map[string]bool{}, deadAt: map[string]time.Time{}, resetAt: map[string]int32{},
 		orphans: map[string]bool{}, listed: map[string]bool{}, pauses: map[string]time.Time{},
 		expected: map[string]expectation{}, ahead: map[string]staging.Expected{},
 	}
 	m.restageStage, m.unstage = stager.Restage, stager.UnstageIdle
-	m.stageAhead, m.awaited = stager.StageAhead, stager.IsAwaited
+	m.stageAhead, m.awaited, m.volumeOf = stager.StageAhead, stager.IsAwaited, stager.VolumeOf
 	m.health = health.NewTracker(c.Prober, m.Recheck, shared.ClusterTime)
 	stager.Observe(m.health, m.callEnded)
 	return m
@@ -152,8 +158,12 @@ func (m *Monitor) Start(ctx context.Context) error {
 	for range workers {
 		m.wg.Go(func() { m.work(ctx) })
 	}
+	for range finders {
+		m.wg.Go(func() { m.workOnArrivals(ctx) })
+	}
 	<-ctx.Done()
 	m.queue.ShutDown()
+	m.arrivals.ShutDown()
 	m.wg.Wait()
 	return nil
 }
@@ -215,12 +225,14 @@ func (m *Monitor) findAll(ctx context.Context) error {
 // check checks a stage, and acts on what it finds.
 func (m *Monitor) check(ctx context.Context, name string) error {
 	began := m.now()
-	if m.beginAhead(ctx, name) {
+	unknown, err := m.isUnknown(ctx, name)
+	if err != nil {
+		return err
+	}
+	if m.beginAhead(ctx, name, unknown) {
 		return nil // It is checked again at the end of that work.
 	}
-	if unknown, err := m.isUnknown(ctx, name); err != nil {
-		return err
-	} else if unknown {
+	if unknown {
 		m.forget(name, began)
 		return nil
 	}

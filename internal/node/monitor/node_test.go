@@ -37,6 +37,7 @@ func newNode(t *testing.T) *testNode {
 	})
 	t.Cleanup(func() {
 		n.queue.ShutDown()
+		n.arrivals.ShutDown()
 		n.wg.Wait()
 	})
 	return n

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	scheduling "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	pvhelpers "k8s.io/component-helpers/storage/volume"
@@ -24,16 +25,32 @@ type Expected struct {
 	Volume
 
 	Name string
+
+	// Arrived says that the pod is on this node. Otherwise it is on none, and the scheduler has chosen this one for the claim.
+	Arrived bool
 }
 
-// StageAhead begins what kubelet is about to ask for: to stage a volume for a pod for which the scheduler has chosen this
-// node, but which it does not bind to the node before it sees that the volume is provisioned. A call of kubelet interrupts
-// it, and continues its work; the error is then ErrBusy.
+// VolumeOf returns the volume of a claim whose pod has come to this node; false if the claim has none of PaV.
+func (s *Stager) VolumeOf(ctx context.Context, key types.NamespacedName) (Expected, bool, error) {
+	claim, volume := &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}
+	if found, err := s.found(ctx, key, claim); err != nil || !found || claim.Spec.VolumeName == "" {
+		return Expected{}, false, err
+	}
+	if found, err := s.found(ctx, client.ObjectKey{Name: claim.Spec.VolumeName}, volume); err != nil || !found || volume.Spec.CSI == nil {
+		return Expected{}, false, err
+	}
+	of := Volume{Driver: volume.Spec.CSI.Driver, Handle: volume.Spec.CSI.VolumeHandle}
+	provisioner, err := s.catalogue.Provisioner(ctx, of.Driver)
+	return Expected{Volume: of, Name: volume.Name, Arrived: true}, err == nil && provisioner != nil, err
+}
+
+// StageAhead begins what kubelet is about to ask for: to stage a volume for a pod that has just come to this node, or that the
+// scheduler binds to it as soon as it sees that the volume is provisioned. A call of kubelet interrupts it, and continues its
+// work; the error is then ErrBusy.
 //
-// It does nothing unless there is such a pod (IsAwaited), and leaves to kubelet's call what must not be done before the pod
-// is on the node: pods that the controller agent has to admit, as it admits them for volumes that are used (ErrPending), and
-// what takes the last slots of the node, of which the pod itself needs one (ErrFull). With scope Pod there is nothing to do
-// without a client pod.
+// It does nothing unless there is such a pod (IsAwaited). It leaves to kubelet's call pods that the controller agent has to
+// admit, as it admits them for volumes that are used (ErrPending), and what takes the last slots of the node, of which a pod
+// that is still to come needs one (ErrFull). With scope Pod there is nothing to do without a client pod.
 func (s *Stager) StageAhead(ctx context.Context, e Expected) error {
 	provisioner, err := s.catalogue.Provisioner(ctx, e.Driver)
 	if err != nil || provisioner == nil || provisioner.Scope() != pavv1.StagingScopeNode {
@@ -47,20 +64,20 @@ func (s *Stager) StageAhead(ctx context.Context, e Expected) error {
 		}
 		// Before the PavStage is written, which would keep other nodes from the volume.
 		defer s.room.release(name)
-		if _, has, err := s.reserveSlots(ctx, name, true); err != nil {
+		if _, has, err := s.reserveSlots(ctx, name, !e.Arrived); err != nil {
 			return err
 		} else if !has {
 			return s.noSlots()
 		}
 		t := s.newTask(of, "")
-		t.ahead = true
+		t.ahead, t.slotForClient = true, !e.Arrived
 		return t.run(ctx, stageTable)
 	})
 }
 
 // noSlots says why a volume is not staged ahead.
 func (s *Stager) noSlots() error {
-	return fmt.Errorf("%w: node %s has no slot for the pod that needs the volume and the one that serves it", ErrFull, s.node)
+	return fmt.Errorf("%w: node %s has no slot for the pod that serves the volume", ErrFull, s.node)
 }
 
 // untilCalled does work that kubelet has not asked for, while other calls for the subject are locked out. A call of kubelet
@@ -80,9 +97,10 @@ func (s *Stager) untilCalled(ctx context.Context, of Subject, work func(context.
 	return err
 }
 
-// IsAwaited reports whether a pod that no node has yet needs the volume on this node: only one node at a time can have the
-// volume, and the scheduler has chosen this one for the claim. Tenants can write that, too, so the volume, the node and the
-// pod must fit together as they must for the scheduler: who can have a volume staged ahead on a node can run a pod there.
+// IsAwaited reports whether a pod needs the volume on this node that has come and has not started, or that no node has yet: only
+// one node at a time can have the volume then, and the scheduler has chosen this one for the claim. Tenants can write that, too,
+// so the volume, the node and the pod must fit together as they must for the scheduler: who can have a volume staged ahead on a
+// node can run a pod there.
 func (s *Stager) IsAwaited(ctx context.Context, e Expected) (bool, error) {
 	names, err := s.catalogue.VolumeNames(ctx, e.Driver, e.Handle)
 	if err != nil || !slices.Equal(names, []string{e.Name}) {
@@ -93,7 +111,7 @@ func (s *Stager) IsAwaited(ctx context.Context, e Expected) (bool, error) {
 		return false, err
 	}
 	ref := volume.Spec.ClaimRef
-	if !isOf(volume, e.Volume) || !podplan.IsExclusive(volume.Spec.AccessModes) || ref == nil {
+	if !isOf(volume, e.Volume) || !e.Arrived && !podplan.IsExclusive(volume.Spec.AccessModes) || ref == nil {
 		return false, nil
 	}
 	claim := &corev1.PersistentVolumeClaim{}
@@ -101,14 +119,31 @@ func (s *Stager) IsAwaited(ctx context.Context, e Expected) (bool, error) {
 		return false, err
 	}
 	if claim.UID != ref.UID || claim.Spec.VolumeName != e.Name || claim.Status.Phase != corev1.ClaimBound || claim.DeletionTimestamp != nil ||
-		claim.Annotations[protocol.SelectedNode] != s.node {
+		!e.Arrived && claim.Annotations[protocol.SelectedNode] != s.node {
 		return false, nil
 	}
 	node := &corev1.Node{}
 	if found, err := s.found(ctx, client.ObjectKey{Name: s.node}, node); err != nil || !found || pvhelpers.CheckNodeAffinity(volume, node.Labels) != nil {
 		return false, err
 	}
+	if e.Arrived {
+		return s.hasArrived(ctx, claim)
+	}
 	return s.hasComing(ctx, claim, node)
+}
+
+// hasArrived reports whether a pod of this node that has not started needs a claim.
+func (s *Stager) hasArrived(ctx context.Context, claim *corev1.PersistentVolumeClaim) (bool, error) {
+	pods := &corev1.PodList{}
+	if err := s.client.List(ctx, pods, client.InNamespace(claim.Namespace), client.MatchingFields{"spec.nodeName": s.node}); err != nil {
+		return false, fmt.Errorf("listing the node's pods of namespace %q: %w", claim.Namespace, err)
+	}
+	return slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool { return protocol.Uses(&pod, claim.Name) && isStarting(&pod) }), nil
+}
+
+// isStarting reports whether a pod has not started, and may still do so.
+func isStarting(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && cmp.Or(pod.Status.Phase, corev1.PodPending) == corev1.PodPending
 }
 
 // The pods that no node has are read in pages, and not all of them, as a namespace may have very many.
@@ -150,7 +185,7 @@ func (s *Stager) found(ctx context.Context, key client.ObjectKey, object client.
 
 // mayComeTo reports whether the scheduler may bind a pod to a node, except for the resources that the pod requests.
 func mayComeTo(node *corev1.Node, pod *corev1.Pod) bool {
-	if pod.DeletionTimestamp != nil || len(pod.Spec.SchedulingGates) > 0 || cmp.Or(pod.Status.Phase, corev1.PodPending) != corev1.PodPending {
+	if !isStarting(pod) || len(pod.Spec.SchedulingGates) > 0 {
 		return false
 	}
 	if fits, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node); err != nil || !fits {

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -80,6 +81,7 @@ func TestStageAhead_YieldsToACall(t *testing.T) {
 
 // awaitedWorld has the objects by which a volume is awaited on a node.
 type awaitedWorld struct {
+	scope   pavv1.StagingScope
 	volumes []string
 	pv      *corev1.PersistentVolume
 	claim   *corev1.PersistentVolumeClaim
@@ -100,15 +102,11 @@ func TestIsAwaited(t *testing.T) {
 		"the volume was replaced":        {func(w *awaitedWorld) { w.pv.Spec.CSI.VolumeHandle = "other" }, false},
 		"many nodes can have it":         {func(w *awaitedWorld) { w.pv.Spec.AccessModes[0] = corev1.ReadWriteMany }, false},
 		"the volume is bound to nothing": {func(w *awaitedWorld) { w.pv.Spec.ClaimRef = nil }, false},
-		"the volume is of other nodes": {func(w *awaitedWorld) {
-			w.pv.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"b"}}},
-			}}}}
-		}, false},
-		"the claim was replaced":        {func(w *awaitedWorld) { w.claim.UID = "other" }, false},
-		"the claim is bound to another": {func(w *awaitedWorld) { w.claim.Spec.VolumeName = "other" }, false},
-		"the claim is not bound yet":    {func(w *awaitedWorld) { w.claim.Status.Phase = corev1.ClaimPending }, false},
-		"the pod has ended":             {func(w *awaitedWorld) { w.pod.Status.Phase = corev1.PodFailed }, false},
+		"the volume is of other nodes":   {func(w *awaitedWorld) { w.pv.Spec.NodeAffinity = zoneB() }, false},
+		"the claim was replaced":         {func(w *awaitedWorld) { w.claim.UID = "other" }, false},
+		"the claim is bound to another":  {func(w *awaitedWorld) { w.claim.Spec.VolumeName = "other" }, false},
+		"the claim is not bound yet":     {func(w *awaitedWorld) { w.claim.Status.Phase = corev1.ClaimPending }, false},
+		"the pod has ended":              {func(w *awaitedWorld) { w.pod.Status.Phase = corev1.PodFailed }, false},
 		"the claim is being deleted": {func(w *awaitedWorld) {
 			w.claim.DeletionTimestamp, w.claim.Finalizers = new(metav1.Now()), []string{"a/b"}
 		}, false},
@@ -136,9 +134,7 @@ func TestIsAwaited(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newAwaitedWorld()
 			test.change(w)
-			s := &Stager{node: "node", catalogue: &scoped{volumes: w.volumes}, client: fake.NewClientBuilder().WithScheme(scheme.Scheme).
-				WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }).
-				WithObjects(w.pv, w.claim, w.node, w.pod).Build()}
+			s := w.stager()
 			if got, err := s.IsAwaited(t.Context(), expectedVolume); err != nil || got != test.want {
 				t.Errorf("got %t, %v; want %t", got, err, test.want)
 			}
@@ -146,9 +142,91 @@ func TestIsAwaited(t *testing.T) {
 	}
 }
 
+// A pod that has come must be one that kubelet starts, with a volume that it mounts there.
+func TestIsAwaited_ByAPodThatHasCome(t *testing.T) {
+	tests := map[string]struct {
+		change func(*awaitedWorld)
+		want   bool
+	}{
+		"a pod starts":                   {func(*awaitedWorld) {}, true},
+		"another node was chosen":        {func(w *awaitedWorld) { w.claim.Annotations = nil }, true},
+		"many nodes can have it":         {func(w *awaitedWorld) { w.pv.Spec.AccessModes[0] = corev1.ReadWriteMany }, true},
+		"the node is cordoned":           {func(w *awaitedWorld) { w.node.Spec.Unschedulable = true }, true},
+		"the pod runs":                   {func(w *awaitedWorld) { w.pod.Status.Phase = corev1.PodRunning }, false},
+		"kubelet has refused the pod":    {func(w *awaitedWorld) { w.pod.Status.Phase = corev1.PodFailed }, false},
+		"the pod is on another node":     {func(w *awaitedWorld) { w.pod.Spec.NodeName = "other" }, false},
+		"the pod is on no node":          {func(w *awaitedWorld) { w.pod.Spec.NodeName = "" }, false},
+		"the pod is being deleted":       {func(w *awaitedWorld) { w.pod.DeletionTimestamp, w.pod.Finalizers = new(metav1.Now()), []string{"a/b"} }, false},
+		"another pod":                    {func(w *awaitedWorld) { w.pod.Spec.Volumes = nil }, false},
+		"two volumes have the handle":    {func(w *awaitedWorld) { w.volumes = []string{"pv", "pv-2"} }, false},
+		"the volume was replaced":        {func(w *awaitedWorld) { w.pv.Spec.CSI.VolumeHandle = "other" }, false},
+		"the volume is bound to nothing": {func(w *awaitedWorld) { w.pv.Spec.ClaimRef = nil }, false},
+		"the claim was replaced":         {func(w *awaitedWorld) { w.claim.UID = "other" }, false},
+		"the claim is not bound yet":     {func(w *awaitedWorld) { w.claim.Status.Phase = corev1.ClaimPending }, false},
+		"the claim is being deleted": {func(w *awaitedWorld) {
+			w.claim.DeletionTimestamp, w.claim.Finalizers = new(metav1.Now()), []string{"a/b"}
+		}, false},
+		"the volume is of other nodes": {func(w *awaitedWorld) { w.pv.Spec.NodeAffinity = zoneB() }, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newAwaitedWorld()
+			w.pod.Spec.NodeName = "node"
+			test.change(w)
+			arrived := expectedVolume
+			arrived.Arrived = true
+			if got, err := w.stager().IsAwaited(t.Context(), arrived); err != nil || got != test.want {
+				t.Errorf("got %t, %v; want %t", got, err, test.want)
+			}
+		})
+	}
+}
+
+func TestVolumeOf(t *testing.T) {
+	arrived := expectedVolume
+	arrived.Arrived = true
+	tests := map[string]struct {
+		change func(*awaitedWorld)
+		want   bool
+	}{
+		"PaV's volume":            {func(*awaitedWorld) {}, true},
+		"another driver's volume": {func(w *awaitedWorld) { w.scope = "" }, false},
+		"no driver's volume":      {func(w *awaitedWorld) { w.pv.Spec.CSI = nil }, false},
+		"the volume is gone":      {func(w *awaitedWorld) { w.pv.Name = "other" }, false},
+		"the claim is gone":       {func(w *awaitedWorld) { w.claim.Name = "other" }, false},
+		"the claim has no volume": {func(w *awaitedWorld) { w.claim.Spec.VolumeName = "" }, false},
+		"of a claim of that name": {func(w *awaitedWorld) { w.claim.Namespace = "other" }, false},
+		"for each pod by itself":  {func(w *awaitedWorld) { w.scope = pavv1.StagingScopePod }, true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newAwaitedWorld()
+			test.change(w)
+			got, is, err := w.stager().VolumeOf(t.Context(), types.NamespacedName{Namespace: "default", Name: "claim"})
+			if err != nil || is != test.want || is && got != arrived {
+				t.Errorf("got %+v, %t, %v; want %t", got, is, err, test.want)
+			}
+		})
+	}
+}
+
+// zoneB is what a volume has that only nodes of another zone can use.
+func zoneB() *corev1.VolumeNodeAffinity {
+	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"b"}}},
+	}}}}
+}
+
+// stager returns a Stager of the node that sees the world.
+func (w *awaitedWorld) stager() *Stager {
+	return &Stager{node: "node", catalogue: &scoped{scope: w.scope, volumes: w.volumes}, client: fake.NewClientBuilder().WithScheme(scheme.Scheme).
+		WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }).
+		WithObjects(w.pv, w.claim, w.node, w.pod).Build()}
+}
+
 func newAwaitedWorld() *awaitedWorld {
 	return &awaitedWorld{
-		volumes: []string{"pv"},
+		scope: pavv1.StagingScopeNode, volumes: []string{"pv"},
 		pv: &corev1.PersistentVolume{
 			ObjectMeta: metav1.ObjectMeta{Name: "pv"},
 			Spec: corev1.PersistentVolumeSpec{

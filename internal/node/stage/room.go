@@ -93,7 +93,7 @@ func (r *room) release(stage string) {
 // evict another pod for it, since the pod is critical to the node: that could be its own client. Unstaging pods are
 // created all the same, as staging must be reverted.
 func (t *task) observeRoom(ctx context.Context, o *observation) error {
-	slots, reserved, err := t.reserveSlots(ctx, t.stage.Name, t.ahead)
+	slots, reserved, err := t.reserveSlots(ctx, t.stage.Name, t.slotForClient)
 	if err != nil || reserved {
 		return err
 	}
@@ -109,10 +109,10 @@ func (t *task) observeRoom(ctx context.Context, o *observation) error {
 	return nil
 }
 
-// reserveSlots reserves a slot for the pod of a stage, and ahead of the client's arrival one for the client. It returns how
-// many pods the node can run.
-func (s *Stager) reserveSlots(ctx context.Context, stage string, ahead bool) (slots int, reserved bool, err error) {
-	reserved, err = s.room.reserve(ctx, stage, ahead, s.now(), func(ctx context.Context) (left int, err error) {
+// reserveSlots reserves a slot for the pod of a stage, and one for its client if that is still to come. It returns how many
+// pods the node can run.
+func (s *Stager) reserveSlots(ctx context.Context, stage string, forClient bool) (slots int, reserved bool, err error) {
+	reserved, err = s.room.reserve(ctx, stage, forClient, s.now(), func(ctx context.Context) (left int, err error) {
 		slots, left, err = s.freeSlots(ctx)
 		return left, err
 	})

@@ -204,12 +204,13 @@ type task struct {
 	*Stager
 	Subject
 
-	mode     corev1.PersistentVolumeMode // of the call; empty if it does not matter
-	user     pavdir.Client               // the client pod that a PavStage is for, with scope Pod
-	readOnly bool                        // the client requests a read-only volume
-	ending   bool                        // the stage is to be removed completely
-	asked    bool                        // kubelet has called Stage, and no step was taken yet
-	ahead    bool                        // kubelet has not called, and the pod that needs the volume is not on the node yet
+	mode          corev1.PersistentVolumeMode // of the call; empty if it does not matter
+	user          pavdir.Client               // the client pod that a PavStage is for, with scope Pod
+	readOnly      bool                        // the client requests a read-only volume
+	ending        bool                        // the stage is to be removed completely
+	asked         bool                        // kubelet has called Stage, and no step was taken yet
+	ahead         bool                        // kubelet has not called
+	slotForClient bool                        // the pod that needs the volume is not on the node yet, and needs a slot there, too
 	// newCapacity is what the volume is to have on the node, in bytes; 0 if the call is about something else.
 	newCapacity int64
 	shared      bool // the stage is, or was, for all client pods, so no client pod has a stage of its own

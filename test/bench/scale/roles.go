@@ -73,6 +73,7 @@ func startCachesOf(ctx context.Context, config *rest.Config, scheme *runtime.Sch
 		{own, []client.Object{&pavv1.PavProvisioner{}, &storagev1.CSIDriver{}, pods, stages}},
 		{results, []client.Object{&corev1.Pod{}}},
 		{volumes, []client.Object{&pavv1.PavVolume{}}},
+		{monitor.ArrivalOptions(name), []client.Object{&corev1.Pod{}}},
 	} {
 		one.options.Scheme = scheme
 		filled, err := cache.New(config, one.options)

@@ -50,6 +50,7 @@ type Node struct {
 	view    *world.View
 	pods    *world.View // the pods of the controller agent
 	volumes *world.View // the volumes that were provisioned for pods of the node
+	clients *world.View // the pods of the node that have not started
 	agent   *simnode.Agent
 	drivers map[string]csi.NodeServer
 	serve   func(driver string) csi.NodeServer
@@ -114,6 +115,10 @@ func (n *Node) Start(ctx context.Context, shared *Shared) error {
 	if err := monitor.WatchVolumes(ctx, n.volumes, watcher); err != nil {
 		return err
 	}
+	n.clients = world.NewView(n.World, n.Name, monitor.ArrivalOptions(n.On))
+	if err := monitor.WatchArrivals(ctx, n.clients, watcher); err != nil {
+		return err
+	}
 	if err := mgr.Start(ctx); err != nil {
 		return err
 	}
@@ -158,6 +163,7 @@ func (n *Node) Choices(add func(world.Choice)) {
 		n.view.Choices(add)
 		n.pods.Choices(add)
 		n.volumes.Choices(add)
+		n.clients.Choices(add)
 	}
 	for _, call := range n.World.Calls() {
 		if call.By == n.Name {
@@ -199,11 +205,13 @@ func (n *Node) Kill() {
 
 // Relist makes the agent lose a watch and list the objects again.
 func (n *Node) Relist() {
-	switch n.World.Rand.IntN(5) {
+	switch n.World.Rand.IntN(6) {
 	case 0:
 		n.pods.Relist(0)
 	case 1:
 		n.volumes.Relist(0)
+	case 2:
+		n.clients.Relist(0)
 	default:
 		n.view.Relist(n.World.Rand.IntN(100))
 	}

@@ -98,7 +98,7 @@ func (t *Tenants) use(claim *corev1.PersistentVolumeClaim) {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: claim.Namespace, Name: fmt.Sprintf("p%d", t.World.Rand.IntN(100))},
 		Spec: corev1.PodSpec{
-			Containers: []corev1.Container{{Name: "main", Image: "none"}},
+			Containers: []corev1.Container{{Name: "main", Image: "none", VolumeMounts: []corev1.VolumeMount{{Name: "v", MountPath: "/v"}}}},
 			Volumes: []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{
 				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim.Name},
 			}}},

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -103,6 +104,7 @@ func (i *informer) selects(object client.Object) bool {
 	known := fields.Set{metav1.ObjectNameField: object.GetName()}
 	if pod, ok := object.(*corev1.Pod); ok {
 		known["spec.nodeName"] = pod.Spec.NodeName
+		known["status.phase"] = string(cmp.Or(pod.Status.Phase, corev1.PodPending))
 	}
 	return s.Matches(known)
 }
