@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -125,6 +126,24 @@ func ClaimOf(pod *corev1.Pod, volume *corev1.Volume) string {
 		return pod.Name + "-" + volume.Name
 	}
 	return ""
+}
+
+// Mounts reports whether kubelet mounts the volume of a claim for a pod: a container mounts it in the claim's volume mode, and if
+// the pod's volume is ephemeral, the claim was made for the pod.
+func Mounts(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) bool {
+	block := claim.Spec.VolumeMode != nil && *claim.Spec.VolumeMode == corev1.PersistentVolumeBlock
+	containers := slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers)
+	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+		if ClaimOf(pod, &v) != claim.Name || v.Ephemeral != nil && !metav1.IsControlledBy(claim, pod) {
+			return false
+		}
+		return slices.ContainsFunc(containers, func(c corev1.Container) bool {
+			if block {
+				return slices.ContainsFunc(c.VolumeDevices, func(d corev1.VolumeDevice) bool { return d.Name == v.Name })
+			}
+			return slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == v.Name })
+		})
+	})
 }
 
 // IsRegistered reports whether a driver is registered on a node.

@@ -3,7 +3,6 @@ package monitor
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,7 +47,8 @@ func WatchArrivals(ctx context.Context, pods cache.Cache, m *Monitor) error {
 	return nil
 }
 
-// trimArrival removes from a pod everything that claimsOf does not need.
+// trimArrival removes from a pod everything that claimsOf does not need. Of very many volumes it keeps the first: the others wait
+// for kubelet's calls.
 func trimArrival(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
@@ -60,9 +60,10 @@ func trimArrival(object any) (any, error) {
 		},
 		Status: corev1.PodStatus{StartTime: pod.Status.StartTime},
 	}
+	mounted := mountedVolumes(&pod.Spec)
 	for i := range pod.Spec.Volumes {
 		volume := &pod.Spec.Volumes[i]
-		if claim := protocol.ClaimOf(pod, volume); claim != "" && isMounted(&pod.Spec, volume.Name) {
+		if claim := protocol.ClaimOf(pod, volume); claim != "" && mounted[volume.Name] && len(kept.Spec.Volumes) < aheadAtOnce {
 			source := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}
 			kept.Spec.Volumes = append(kept.Spec.Volumes, corev1.Volume{Name: volume.Name, VolumeSource: source})
 		}
@@ -82,12 +83,20 @@ func claimsOf(pod *corev1.Pod) (claims []types.NamespacedName) {
 	return claims
 }
 
-// isMounted reports whether a container of a pod has a volume of the pod. Kubelet mounts no other.
-func isMounted(pod *corev1.PodSpec, volume string) bool {
-	return slices.ContainsFunc(slices.Concat(pod.InitContainers, pod.Containers), func(c corev1.Container) bool {
-		return slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == volume }) ||
-			slices.ContainsFunc(c.VolumeDevices, func(d corev1.VolumeDevice) bool { return d.Name == volume })
-	})
+// mountedVolumes returns the names of the volumes of a pod that its containers have. Kubelet mounts no others.
+func mountedVolumes(pod *corev1.PodSpec) map[string]bool {
+	names := map[string]bool{}
+	for _, containers := range [][]corev1.Container{pod.InitContainers, pod.Containers} {
+		for i := range containers {
+			for j := range containers[i].VolumeMounts {
+				names[containers[i].VolumeMounts[j].Name] = true
+			}
+			for j := range containers[i].VolumeDevices {
+				names[containers[i].VolumeDevices[j].Name] = true
+			}
+		}
+	}
+	return names
 }
 
 // workOnArrivals finds the volumes of claims whose pods have come to the node, until the queue ends.

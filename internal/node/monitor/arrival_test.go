@@ -3,6 +3,7 @@ package monitor
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -30,6 +31,9 @@ func TestClaimsOf(t *testing.T) {
 		}, both},
 		"no container has one": {func(p *corev1.Pod) { p.Spec.Containers[0].VolumeMounts = nil }, []string{"client-scratch"}},
 		"no container has any": {func(p *corev1.Pod) { p.Spec.Containers = nil }, nil},
+		"very many": {func(p *corev1.Pod) {
+			p.Spec.Volumes = slices.Repeat(p.Spec.Volumes[:1], 1000)
+		}, slices.Repeat(both[:1], aheadAtOnce)},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -334,6 +334,9 @@ func (t *task) failPod(ctx context.Context, reason pavv1.FailureReason, words st
 // failWithoutPod records that the pod of a workflow could not be created. If it would have been the first pod, no
 // unstaging pod has to revert anything.
 func (t *task) failWithoutPod(ctx context.Context, kind string, reason error, first bool) error {
+	if t.ahead {
+		return t.leaveToCall(ctx, kind, reason, first)
+	}
 	return t.recordFailure(ctx, workflow.FailureWithoutPod(kind, reason), first)
 }
 
@@ -354,12 +357,7 @@ func (t *task) recordFailure(ctx context.Context, failure *pavv1.WorkflowFailure
 		status.StagingFailure = failure
 		t.noteSeen(status)
 		t.handleRetry(status)
-		if nothingRan && failure.Workflow == pavv1.WorkflowStaging {
-			status.StagingPod = nil
-		}
-		if nothingRan && failure.Workflow == pavv1.WorkflowValidation {
-			status.ValidationPod = nil
-		}
+		forgetPod(status, failure.Workflow, nothingRan)
 		t.setReady(t.stage, metav1.ConditionFalse, reason, failure.Message)
 	}); err != nil {
 		return err

@@ -19,7 +19,7 @@ func (t *task) created(ctx context.Context, kind string, err error, first bool) 
 	switch {
 	case t.ahead && (errors.Is(err, workflow.ErrRefused) || errors.Is(err, workflow.ErrUnjudged)):
 		// The API server may have added references, such as the pull secrets of an account.
-		return t.notAdmittedAhead(ctx, err)
+		return t.leaveToCall(ctx, kind, err, first)
 	case errors.Is(err, workflow.ErrRefused):
 		return t.failWithoutPod(ctx, kind, err, first)
 	case errors.Is(err, workflow.ErrUnjudged):
@@ -32,12 +32,23 @@ func (t *task) created(ctx context.Context, kind string, err error, first bool) 
 	return err
 }
 
-// notAdmittedAhead leaves a pod to kubelet's call that would be admitted only for a volume that a pod on the node uses.
-func (t *task) notAdmittedAhead(ctx context.Context, reason error) error {
-	if err := t.update(ctx, func(status *pavv1.PavStageStatus) { status.StagingPod = nil }); err != nil {
+// leaveToCall leaves a pod that could not be created to kubelet's call, which reports why.
+func (t *task) leaveToCall(ctx context.Context, kind string, reason error, first bool) error {
+	if err := t.update(ctx, func(status *pavv1.PavStageStatus) { forgetPod(status, kind, first) }); err != nil {
 		return err
 	}
 	return fmt.Errorf("%w: %w", ErrPending, reason)
+}
+
+// forgetPod removes the pod of a workflow from a status if it would have been the first of its kind: then there is nothing to
+// revert.
+func forgetPod(status *pavv1.PavStageStatus, kind string, first bool) {
+	if first && kind == pavv1.WorkflowStaging {
+		status.StagingPod = nil
+	}
+	if first && kind == pavv1.WorkflowValidation {
+		status.ValidationPod = nil
+	}
 }
 
 // unjudged reports that a pod cannot be created until the controller agent can check it, and ends the call; the next
@@ -51,12 +62,7 @@ func (t *task) unjudged(ctx context.Context, kind string, reason error, first bo
 		what, event = unstaging, "FailedUnmount"
 	}
 	if err := t.update(ctx, func(status *pavv1.PavStageStatus) {
-		if first && kind == pavv1.WorkflowStaging {
-			status.StagingPod = nil
-		}
-		if first && kind == pavv1.WorkflowValidation {
-			status.ValidationPod = nil
-		}
+		forgetPod(status, kind, first)
 		t.setReady(t.stage, metav1.ConditionFalse, "PodNotAdmitted", observability.Clip(reason.Error(), observability.MaxCondition))
 	}); err != nil {
 		return err

@@ -30,13 +30,15 @@ type Expected struct {
 	Arrived bool
 }
 
-// VolumeOf returns the volume of a claim whose pod has come to this node; false if the claim has none of PaV.
+// VolumeOf returns the volume of a claim whose pod has come to this node; false if the claim has no volume of PaV, or one that
+// many nodes can have: such a volume may be in use here.
 func (s *Stager) VolumeOf(ctx context.Context, key types.NamespacedName) (Expected, bool, error) {
 	claim, volume := &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}
 	if found, err := s.found(ctx, key, claim); err != nil || !found || claim.Spec.VolumeName == "" {
 		return Expected{}, false, err
 	}
-	if found, err := s.found(ctx, client.ObjectKey{Name: claim.Spec.VolumeName}, volume); err != nil || !found || volume.Spec.CSI == nil {
+	if found, err := s.found(ctx, client.ObjectKey{Name: claim.Spec.VolumeName}, volume); err != nil || !found || volume.Spec.CSI == nil ||
+		!podplan.IsExclusive(volume.Spec.AccessModes) {
 		return Expected{}, false, err
 	}
 	of := Volume{Driver: volume.Spec.CSI.Driver, Handle: volume.Spec.CSI.VolumeHandle}
@@ -48,7 +50,7 @@ func (s *Stager) VolumeOf(ctx context.Context, key types.NamespacedName) (Expect
 // scheduler binds to it as soon as it sees that the volume is provisioned. A call of kubelet interrupts it, and continues its
 // work; the error is then ErrBusy.
 //
-// It does nothing unless there is such a pod (IsAwaited). It leaves to kubelet's call pods that the controller agent has to
+// It does nothing unless there is such a pod (IsAwaited) and no PavStage of the volume. It leaves to kubelet's call pods that the controller agent has to
 // admit, as it admits them for volumes that are used (ErrPending), and what takes the last slots of the node, of which a pod
 // that is still to come needs one (ErrFull). With scope Pod there is nothing to do without a client pod.
 func (s *Stager) StageAhead(ctx context.Context, e Expected) error {
@@ -59,6 +61,10 @@ func (s *Stager) StageAhead(ctx context.Context, e Expected) error {
 	of := Subject{Volume: e.Volume}
 	_, name := s.names(e.Volume)
 	return s.untilCalled(ctx, of, func(ctx context.Context) error {
+		// What is left of an earlier use or attempt, or another node has, is for kubelet's call.
+		if found, err := s.found(ctx, client.ObjectKey{Name: name}, &pavv1.PavStage{}); err != nil || found {
+			return err
+		}
 		if awaited, err := s.IsAwaited(ctx, e); err != nil || !awaited {
 			return err
 		}
@@ -97,10 +103,10 @@ func (s *Stager) untilCalled(ctx context.Context, of Subject, work func(context.
 	return err
 }
 
-// IsAwaited reports whether a pod needs the volume on this node that has come and has not started, or that no node has yet: only
-// one node at a time can have the volume then, and the scheduler has chosen this one for the claim. Tenants can write that, too,
-// so the volume, the node and the pod must fit together as they must for the scheduler: who can have a volume staged ahead on a
-// node can run a pod there.
+// IsAwaited reports whether a pod needs the volume on this node that has come and has not started, or that no node has yet, but the
+// scheduler has chosen this one for the claim. Only one node at a time can have the volume. Tenants can write that choice and a
+// pod's node, too, so the volume, the node and the pod must fit together as they must for the scheduler or for kubelet: who can
+// have a volume staged ahead on a node can run a pod there.
 func (s *Stager) IsAwaited(ctx context.Context, e Expected) (bool, error) {
 	names, err := s.catalogue.VolumeNames(ctx, e.Driver, e.Handle)
 	if err != nil || !slices.Equal(names, []string{e.Name}) {
@@ -111,7 +117,7 @@ func (s *Stager) IsAwaited(ctx context.Context, e Expected) (bool, error) {
 		return false, err
 	}
 	ref := volume.Spec.ClaimRef
-	if !isOf(volume, e.Volume) || !e.Arrived && !podplan.IsExclusive(volume.Spec.AccessModes) || ref == nil {
+	if !isOf(volume, e.Volume) || !podplan.IsExclusive(volume.Spec.AccessModes) || ref == nil {
 		return false, nil
 	}
 	claim := &corev1.PersistentVolumeClaim{}
@@ -127,23 +133,46 @@ func (s *Stager) IsAwaited(ctx context.Context, e Expected) (bool, error) {
 		return false, err
 	}
 	if e.Arrived {
-		return s.hasArrived(ctx, claim)
+		return s.hasArrived(ctx, claim, node)
 	}
 	return s.hasComing(ctx, claim, node)
 }
 
-// hasArrived reports whether a pod of this node that has not started needs a claim.
-func (s *Stager) hasArrived(ctx context.Context, claim *corev1.PersistentVolumeClaim) (bool, error) {
+// hasArrived reports whether a pod of this node that has not started needs a claim, and kubelet is about to mount it.
+func (s *Stager) hasArrived(ctx context.Context, claim *corev1.PersistentVolumeClaim, node *corev1.Node) (bool, error) {
+	if isUnready(node) {
+		return false, nil
+	}
 	pods := &corev1.PodList{}
 	if err := s.client.List(ctx, pods, client.InNamespace(claim.Namespace), client.MatchingFields{"spec.nodeName": s.node}); err != nil {
 		return false, fmt.Errorf("listing the node's pods of namespace %q: %w", claim.Namespace, err)
 	}
-	return slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool { return protocol.Uses(&pod, claim.Name) && isStarting(&pod) }), nil
+	return slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool {
+		return protocol.Mounts(&pod, claim) && isStarting(&pod) && fits(node, &pod, node.Spec.Taints, corev1.TaintEffectNoExecute)
+	}), nil
+}
+
+// isUnready reports whether kubelet says that its node is not ready: it starts no pods while the node shuts down.
+func isUnready(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionFalse
+	})
 }
 
 // isStarting reports whether a pod has not started, and may still do so.
 func isStarting(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && cmp.Or(pod.Status.Phase, corev1.PodPending) == corev1.PodPending
+}
+
+// fits reports whether a pod's node selector and affinity allow a node, and it tolerates the taints with one of the effects.
+func fits(node *corev1.Node, pod *corev1.Pod, taints []corev1.Taint, effects ...corev1.TaintEffect) bool {
+	if allowed, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node); err != nil || !allowed {
+		return false
+	}
+	_, kept := scheduling.FindMatchingUntoleratedTaint(klog.Background(), taints, pod.Spec.Tolerations, func(t *corev1.Taint) bool {
+		return slices.Contains(effects, t.Effect)
+	}, true)
+	return !kept
 }
 
 // The pods that no node has are read in pages, and not all of them, as a namespace may have very many.
@@ -185,18 +214,9 @@ func (s *Stager) found(ctx context.Context, key client.ObjectKey, object client.
 
 // mayComeTo reports whether the scheduler may bind a pod to a node, except for the resources that the pod requests.
 func mayComeTo(node *corev1.Node, pod *corev1.Pod) bool {
-	if !isStarting(pod) || len(pod.Spec.SchedulingGates) > 0 {
-		return false
-	}
-	if fits, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node); err != nil || !fits {
-		return false
-	}
 	taints := node.Spec.Taints
 	if node.Spec.Unschedulable {
 		taints = append(slices.Clone(taints), corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
 	}
-	_, kept := scheduling.FindMatchingUntoleratedTaint(klog.Background(), taints, pod.Spec.Tolerations, func(t *corev1.Taint) bool {
-		return t.Effect != corev1.TaintEffectPreferNoSchedule
-	}, true)
-	return !kept
+	return isStarting(pod) && len(pod.Spec.SchedulingGates) == 0 && fits(node, pod, taints, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute)
 }

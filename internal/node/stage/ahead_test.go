@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -14,6 +15,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/node/nodetest"
+	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/protocol"
 	"github.com/albertofaria/pav/internal/workflow"
 )
@@ -64,6 +66,25 @@ func TestStageAhead_IsForScopeNode(t *testing.T) {
 				t.Errorf("it counts as a call of kubelet for %v", n.ended)
 			}
 		})
+	}
+}
+
+// What is left of an earlier use, or another node has, is for kubelet's call.
+func TestStageAhead_LeavesWhatExists(t *testing.T) {
+	n := newNode(t)
+	catalogue := &scoped{scope: pavv1.StagingScopeNode}
+	n.stager.catalogue = catalogue
+	_, name := podplan.StageNames(expectedVolume.Driver, expectedVolume.Handle, "node")
+	n.PutStage(t, func(stage *pavv1.PavStage) {
+		stage.Name = name
+		n.API.Stages[name] = stage
+	})
+	before := n.API.Stages[name].DeepCopy()
+	if err := n.stager.StageAhead(t.Context(), expectedVolume); err != nil || catalogue.looks > 0 {
+		t.Errorf("it looked for the volume %d times: %v", catalogue.looks, err)
+	}
+	if diff := cmp.Diff(before, n.API.Stages[name]); diff != "" {
+		t.Errorf("the PavStage was changed (-before +after):\n%s", diff)
 	}
 }
 
@@ -148,10 +169,32 @@ func TestIsAwaited_ByAPodThatHasCome(t *testing.T) {
 		change func(*awaitedWorld)
 		want   bool
 	}{
-		"a pod starts":                   {func(*awaitedWorld) {}, true},
-		"another node was chosen":        {func(w *awaitedWorld) { w.claim.Annotations = nil }, true},
-		"many nodes can have it":         {func(w *awaitedWorld) { w.pv.Spec.AccessModes[0] = corev1.ReadWriteMany }, true},
-		"the node is cordoned":           {func(w *awaitedWorld) { w.node.Spec.Unschedulable = true }, true},
+		"a pod starts":            {func(*awaitedWorld) {}, true},
+		"another node was chosen": {func(w *awaitedWorld) { w.claim.Annotations = nil }, true},
+		"many nodes can have it":  {func(w *awaitedWorld) { w.pv.Spec.AccessModes[0] = corev1.ReadWriteMany }, false},
+		"the node is cordoned":    {func(w *awaitedWorld) { w.node.Spec.Unschedulable = true }, true},
+		"the node is shutting down": {func(w *awaitedWorld) {
+			w.node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse}}
+		}, false},
+		"the node is being drained": {func(w *awaitedWorld) {
+			w.node.Spec.Taints = []corev1.Taint{{Key: "out", Effect: corev1.TaintEffectNoExecute}}
+		}, false},
+		"the node is for others": {func(w *awaitedWorld) {
+			w.node.Spec.Taints = []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}}
+		}, true},
+		"the pod selects other nodes":  {func(w *awaitedWorld) { w.pod.Spec.NodeSelector = map[string]string{"zone": "b"} }, false},
+		"no container mounts it":       {func(w *awaitedWorld) { w.pod.Spec.Containers = nil }, false},
+		"it is a block volume":         {func(w *awaitedWorld) { w.claim.Spec.VolumeMode = new(corev1.PersistentVolumeBlock) }, false},
+		"the pod wants a block volume": {func(w *awaitedWorld) { wantsBlock(w.pod) }, false},
+		"both are of block volumes": {func(w *awaitedWorld) {
+			wantsBlock(w.pod)
+			w.claim.Spec.VolumeMode = new(corev1.PersistentVolumeBlock)
+		}, true},
+		"the pod's own, ephemeral volume": {func(w *awaitedWorld) {
+			isEphemeral(w)
+			w.claim.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: w.pod.Name, UID: w.pod.UID, Controller: new(true)}}
+		}, true},
+		"a claim that has the name of the pod's ephemeral volume": {isEphemeral, false},
 		"the pod runs":                   {func(w *awaitedWorld) { w.pod.Status.Phase = corev1.PodRunning }, false},
 		"kubelet has refused the pod":    {func(w *awaitedWorld) { w.pod.Status.Phase = corev1.PodFailed }, false},
 		"the pod is on another node":     {func(w *awaitedWorld) { w.pod.Spec.NodeName = "other" }, false},
@@ -210,6 +253,17 @@ func TestVolumeOf(t *testing.T) {
 	}
 }
 
+// wantsBlock makes a pod want its volume as a block device.
+func wantsBlock(pod *corev1.Pod) {
+	pod.Spec.Containers[0].VolumeMounts, pod.Spec.Containers[0].VolumeDevices = nil, []corev1.VolumeDevice{{Name: "data", DevicePath: "/dev/data"}}
+}
+
+// isEphemeral makes the pod's volume an ephemeral one, whose claim has the name of the claim.
+func isEphemeral(w *awaitedWorld) {
+	w.pod.Name, w.claim.Name, w.pv.Spec.ClaimRef.Name = "client", "client-data", "client-data"
+	w.pod.Spec.Volumes[0].VolumeSource = corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}
+}
+
 // zoneB is what a volume has that only nodes of another zone can use.
 func zoneB() *corev1.VolumeNodeAffinity {
 	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
@@ -244,10 +298,13 @@ func newAwaitedWorld() *awaitedWorld {
 		},
 		node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node", Labels: map[string]string{"zone": "a"}}},
 		pod: &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "client"},
-			Spec: corev1.PodSpec{Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
-				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "claim"},
-			}}}},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "client", UID: "pod"},
+			Spec: corev1.PodSpec{
+				Containers: []corev1.Container{{Name: "main", VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}}},
+				Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+					PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "claim"},
+				}}},
+			},
 		},
 	}
 }
@@ -259,6 +316,9 @@ func TestAhead_NobodyIsToldBeforeKubeletCalls(t *testing.T) {
 	n.PutStage(t, func(stage *pavv1.PavStage) { stage.Status.Phase = pavv1.StageStaging })
 	ahead := n.stager.newTask(Subject{Volume: expectedVolume.Volume}, "")
 	ahead.ahead, ahead.stage = true, n.API.Stages["stage-a"].DeepCopy()
+	if err := ahead.failWithoutPod(t.Context(), pavv1.WorkflowStaging, errors.New("its template fails"), true); !errors.Is(err, ErrPending) {
+		t.Errorf("a template that fails: got %v, want %v", err, ErrPending)
+	}
 	for _, answer := range []error{workflow.ErrRefused, workflow.ErrUnjudged} {
 		if err := ahead.created(t.Context(), pavv1.WorkflowStaging, answer, true); !errors.Is(err, ErrPending) {
 			t.Errorf("%v: got %v, want %v", answer, err, ErrPending)
