@@ -46,7 +46,7 @@ func clientCases() []benchCase {
 		}
 		found = append(found, of)
 	}
-	return append(found, secondCase(), deleteCase())
+	return append(found, firstCase(), secondCase(), deleteCase())
 }
 
 // emptyDirSubject measures a client pod without a claim.
@@ -98,6 +98,32 @@ func (w *world) used(ctx context.Context, p provider) (*corev1.PersistentVolumeC
 	}
 	pod := w.client(claimed(claim)...)
 	return claim, pod, w.started(ctx, pod)
+}
+
+// firstCase measures the first client of a volume that is bound already.
+func firstCase() benchCase {
+	found := benchCase{
+		name: "first", title: "First client pod of a bound volume, until it runs", warm: true,
+		figures: []figure{{"client runs", "s"}}, subjects: []subject{emptyDirSubject()},
+	}
+	for _, c := range []contestant{
+		{nameMade, reference, made}, {nameExternal, peer, external}, {"PaV, staging pod", product, staging},
+		{"PaV, staging pod with /pav/ready", product, stagingReady},
+	} {
+		found.subjects = append(found.subjects, subject{c.name, c.role, func(ctx context.Context, w *world) ([]float64, error) {
+			claim, err := w.claimOf(ctx, c.provider, immediate)
+			if err != nil {
+				return nil, err
+			}
+			if _, err := w.watch.observe(ctx, func() error { return w.create(ctx, claim) }, bound(claim)); err != nil {
+				return nil, err
+			}
+			pod := w.client(claimed(claim)...)
+			took, err := w.watch.observe(ctx, func() error { return w.create(ctx, pod) }, running(pod))
+			return seconds(took), err
+		}})
+	}
+	return found
 }
 
 // secondCase measures a client of a volume that another pod of the node uses.
