@@ -292,7 +292,7 @@ func TestObjectBucketClaim_NameOfAnotherClaim(t *testing.T) {
 	first.wantGone(t)
 }
 
-// A claim of the name of somebody's Secret gets no access, and the Secret stays as it is.
+// A claim that has the name of a Secret of another owner gets no access, and the Secret stays as it is.
 func TestObjectBucketClaim_NameOfAForeignSecret(t *testing.T) {
 	c, _ := withBuckets(t)
 	driver(t, c, "bucketed-secret", ofBuckets)
