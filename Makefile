@@ -14,7 +14,7 @@ export PAV_CLUSTER_CACHE := $(CACHE)
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 
 CLUSTER := bin/cluster
-GO_MODULES := . hack/image test/cluster test/commands test/conformance
+GO_MODULES := . hack/image test/cluster test/commands test/conformance test/reference/check-jsonschema test/reference/cosi-sidecar test/reference/lib-bucket-provisioner
 GO_FILES := $(shell find cmd internal jinja -name '*.go')
 
 GO_BUILD := CGO_ENABLED=0 go build -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)'
@@ -77,15 +77,20 @@ bin/image/pav.oci.tar: $(PROGRAMS) bin/pav-image
 bin/image/deployment.yaml: bin/image/pav.oci.tar bin/helm
 	deploy/render $(IMAGE) "$$(cat bin/image/digest)" >$@
 
-bin/image/checksums.txt: bin/image/pav.oci.tar bin/image/deployment.yaml $(wildcard bin/image/kubectl-pav-*)
-	cd bin/image && sha256sum pav.oci.tar deployment.yaml $$(shopt -s nullglob; echo kubectl-pav-*) >checksums.txt
+bin/image/deployment-buckets.yaml: deployment-buckets.yaml
+	cp $< $@
+
+bin/image/checksums.txt: bin/image/pav.oci.tar bin/image/deployment.yaml bin/image/deployment-buckets.yaml $(wildcard bin/image/kubectl-pav-*)
+	cd bin/image && sha256sum pav.oci.tar deployment.yaml deployment-buckets.yaml $$(shopt -s nullglob; echo kubectl-pav-*) >checksums.txt
 
 .PHONY: generate
-generate: deployment.yaml docs/reference.md docs/pictures ## Generate CRDs, deep copies, deployment.yaml, the reference and pictures
+generate: deployment.yaml deployment-buckets.yaml docs/reference.md docs/pictures ## Generate CRDs, deep copies, manifests, the reference and pictures
 
 .PHONY: crds
 crds: bin/controller-gen
-	bin/controller-gen object crd paths=./internal/api/... output:crd:dir=deploy/chart/definitions
+	bin/controller-gen object crd paths=./internal/api/v1alpha1 output:crd:dir=deploy/chart/definitions
+	bin/controller-gen object crd paths=./internal/api/objectbucket/v1alpha1 output:crd:dir=deploy/foreign/objectbucket
+	bin/controller-gen object crd paths=./internal/api/cosi/v1alpha1 output:crd:dir=deploy/foreign/cosi
 
 .PHONY: docs/reference.md
 docs/reference.md: crds
@@ -100,6 +105,10 @@ deployment.yaml: crds bin/helm
 	deploy/render $(IMAGE) $(DIGEST) >$@.new
 	mv $@.new $@
 
+deployment-buckets.yaml: $(wildcard deploy/chart/templates/*-buckets.yaml) deploy/chart/Chart.yaml deploy/chart/values.yaml deploy/render bin/helm
+	deploy/render --buckets >$@.new
+	mv $@.new $@
+
 bin/helm: test/tools/helm/go.mod
 	CGO_ENABLED=0 go -C test/tools/helm build -ldflags '-s -w' -o ../../../$@ helm.sh/helm/v4/cmd/helm
 
@@ -109,8 +118,8 @@ bin/controller-gen: test/tools/controller-gen/go.mod
 bin/golangci-lint: test/tools/golangci-lint/go.mod
 	go -C test/tools/golangci-lint build -o ../../../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
-# What the examples' tests load into the cluster: the image of examples/Containerfile, and an S3 server.
-EXAMPLE_IMAGES := bin/example-tools.tar bin/versitygw.tar
+# What the examples' tests load into the cluster: the image of examples/Containerfile, an S3 server, and clients for it.
+EXAMPLE_IMAGES := bin/example-tools.tar bin/versitygw.tar bin/s3-tools.tar
 
 bin/example-tools.tar: $(CLUSTER)
 	$(CLUSTER) image examples $@
@@ -119,7 +128,26 @@ bin/versitygw: test/tools/versitygw/go.mod
 	CGO_ENABLED=0 go -C test/tools/versitygw build -ldflags '-s -w' -o ../../../$@ github.com/versity/versitygw/cmd/versitygw
 
 bin/versitygw.tar: bin/versitygw $(CLUSTER)
-	$(CLUSTER) image --ref docker.io/versity/versitygw:v1.8.0 --binary bin/versitygw --entrypoint /usr/local/bin/versitygw $@
+	$(CLUSTER) image --ref docker.io/versity/versitygw:v1.8.0 --ref localhost/versitygw:1.8.0 --binary bin/versitygw --entrypoint /usr/local/bin/versitygw $@
+
+bin/s3-tools.tar: test/objectstore/s3.sh $(CLUSTER)
+	$(CLUSTER) image s3 $< $@
+
+# What others wrote for the protocols of buckets, which the tests compare PaV with.
+REFERENCE := bin/lib-bucket-provisioner bin/cosi-driver bin/objectstorage-sidecar bin/check-jsonschema
+REFERENCE_BUILD = CGO_ENABLED=0 go -C test/reference/$(1) build -ldflags '-s -w' -o ../../../$@
+
+bin/lib-bucket-provisioner: $(wildcard test/reference/lib-bucket-provisioner/*)
+	$(call REFERENCE_BUILD,lib-bucket-provisioner) .
+
+bin/cosi-driver: $(wildcard test/reference/cosi-sidecar/go.* test/reference/cosi-sidecar/cosi-driver/*)
+	$(call REFERENCE_BUILD,cosi-sidecar) ./cosi-driver
+
+bin/objectstorage-sidecar: $(wildcard test/reference/cosi-sidecar/go.*)
+	$(call REFERENCE_BUILD,cosi-sidecar) sigs.k8s.io/container-object-storage-interface-provisioner-sidecar/cmd/objectstorage-sidecar
+
+bin/check-jsonschema: $(wildcard test/reference/check-jsonschema/*)
+	$(call REFERENCE_BUILD,check-jsonschema) .
 
 # Kubernetes' external-storage suite, the program that runs it, and the images that it needs.
 SUITE := bin/conformance.test bin/ginkgo bin/conformance-report bin/suite-agnhost.tar bin/suite-gnu.tar bin/suite-shell.tar bin/hello-populator.tar
@@ -182,12 +210,12 @@ packages: $(CLUSTER) ## Install the Debian packages that the tests take, where t
 	$(CLUSTER) packages
 
 .PHONY: compile
-compile: $(CLUSTER) bin/pav.tar bin/kubectl-pav bin/helm bin/integration.test bin/e2e.test $(EXAMPLE_IMAGES) $(SUITE) ## Compile Kubernetes and all other programs that the tests run
+compile: $(CLUSTER) bin/pav.tar bin/kubectl-pav bin/helm bin/integration.test bin/e2e.test $(EXAMPLE_IMAGES) $(REFERENCE) $(SUITE) ## Compile Kubernetes and all other programs that the tests run
 	$(CLUSTER) build
 
 .PHONY: verify
 verify: generate ## Check that generated files are up to date
-	@git diff --exit-code -- deploy/chart/definitions deployment.yaml docs internal/api || { echo "generated files differ: run 'make generate' and commit them" >&2; exit 1; }
+	@git diff --exit-code -- deploy/chart/definitions deploy/foreign deployment.yaml deployment-buckets.yaml docs internal/api || { echo "generated files differ: run 'make generate' and commit them" >&2; exit 1; }
 
 .PHONY: lint
 lint: bin/golangci-lint ## Run go vet and golangci-lint
@@ -207,9 +235,9 @@ vuln: bin/govulncheck ## Look for known vulnerabilities that PaV's programs reac
 UNIT_TEST := go test -vet=off -ldflags '-s -w'
 
 .PHONY: test-unit
-test-unit: packages bin/helm ## Run the unit tests, those on real mounts, and those of the templates
+test-unit: packages bin/helm bin/versitygw ## Run the unit tests, those on real mounts, and those of the templates
 	$(UNIT_TEST) -race -timeout 30m ./cmd/... ./deploy ./hack/... ./internal/...
-	$(UNIT_TEST) ./jinja/... ./test/jinja/... ./test/bench/... ./test/examples/... ./test/parts
+	$(UNIT_TEST) ./jinja/... ./test/jinja/... ./test/bench/... ./test/examples/... ./test/objectstore ./test/parts ./test/reference/...
 	$(UNIT_TEST) -race -run Concurrently ./test/jinja/sandbox
 	cd hack/image && $(UNIT_TEST) ./...
 	cd test/cluster && $(UNIT_TEST) ./...
@@ -237,7 +265,7 @@ INTEGRATION_PARTS := $(subst +, ,$(INTEGRATION))
 INTEGRATION_TEST = assets=$$($(CLUSTER) build) && cd test/integration && KUBEBUILDER_ASSETS=$$assets ../../bin/integration.test -test.timeout 45m
 FIRST_HALF := ^Test([A-O]|P[eo])
 
-bin/integration.test: $(GO_FILES) $(wildcard test/integration/*.go test/agent/*.go test/flood/*.go test/kubelet/*.go test/scrape/*.go test/seed/*.go test/simulation/*/*.go) go.mod go.sum
+bin/integration.test: $(GO_FILES) $(wildcard test/integration/*.go test/agent/*.go test/flood/*.go test/kubelet/*.go test/reference/*.go test/reference/chainsaw/*.go test/scrape/*.go test/seed/*.go test/simulation/*/*.go) go.mod go.sum
 	go test -c -o $@ ./test/integration
 
 .PHONY: test-integration $(INTEGRATION_PARTS)
@@ -247,7 +275,7 @@ test-integration-node: $(CLUSTER) bin/integration.test
 	KUBEBUILDER_ASSETS="$$($(CLUSTER) build)" go test -race -count=1 -timeout 45m -run '$(RACED)' ./test/integration
 	$(INTEGRATION_TEST) -test.run '^TestNode_' -test.skip '$(RACED)'
 
-test-integration-controller-1: $(CLUSTER) bin/helm bin/integration.test
+test-integration-controller-1: $(CLUSTER) bin/helm bin/integration.test $(REFERENCE)
 	$(INTEGRATION_TEST) -test.run '$(FIRST_HALF)' -test.skip '^TestNode_|$(RACED)|$(SIMULATED)'
 
 test-integration-controller-2: $(CLUSTER) bin/helm bin/integration.test
@@ -292,7 +320,7 @@ OTHER_KUBERNETES := v1.30.14 v1.33.13
 TEST_KUBERNETES := $(OTHER_KUBERNETES:%=test-kubernetes-%)
 
 # Each is a part of test-long, and can be run by itself.
-LONG := long-unit long-simulation long-templates long-node long-sequences-node long-sequences-pod long-controller long-disturbed long-crashed long-loaded long-e2e long-soak long-conformance
+LONG := long-unit long-simulation long-templates long-node long-sequences long-controller long-disturbed long-crashed long-loaded long-e2e long-soak long-conformance
 $(LONG): export PAV_LONG := 1
 .PHONY: $(LONG)
 
@@ -319,11 +347,8 @@ SEQUENCES := ^TestNode_RandomSequences$$
 long-node: $(CLUSTER) ## End the node agent after each of its effects, and let 1,000 volumes be idle for an hour
 	KUBEBUILDER_ASSETS="$$($(CLUSTER) build)" go test -count=1 -timeout 6h -run TestNode_ -skip '$(SEQUENCES)' ./test/integration
 
-long-sequences-node: $(CLUSTER) ## Make 5,000 sequences of kubelet's calls for volumes that a node shares
-	KUBEBUILDER_ASSETS="$$($(CLUSTER) build)" go test -count=1 -timeout 6h -run '$(SEQUENCES)/scope_Node' ./test/integration
-
-long-sequences-pod: $(CLUSTER) ## Make 5,000 sequences of kubelet's calls for volumes that each pod has for itself
-	KUBEBUILDER_ASSETS="$$($(CLUSTER) build)" go test -count=1 -timeout 6h -run '$(SEQUENCES)/scope_Pod' ./test/integration
+long-sequences: $(CLUSTER) ## Make 10,000 sequences of kubelet's calls
+	KUBEBUILDER_ASSETS="$$($(CLUSTER) build)" go test -count=1 -timeout 6h -run '$(SEQUENCES)' ./test/integration
 
 long-controller: $(CLUSTER) ## Run the other integration tests with all of their repeats
 	KUBEBUILDER_ASSETS="$$($(CLUSTER) build)" go test -count=1 -timeout 6h -skip TestNode_ ./test/integration/...

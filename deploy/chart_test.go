@@ -99,6 +99,23 @@ func TestChart_ByDefault_AndKustomize_AreDeployment(t *testing.T) {
 	}
 }
 
+// deployment-buckets.yaml is what the chart has more, to be applied beside deployment.yaml, which stays as it is.
+func TestChart_WithBuckets_IsDeploymentAndDeploymentForBuckets(t *testing.T) {
+	want, more := byName(t, deployment(t)), byName(t, readFile(t, "../deployment-buckets.yaml"))
+	for name, object := range more {
+		if want[name] != nil {
+			t.Errorf("both files have %s", name)
+		}
+		want[name] = object
+	}
+	if diff := cmp.Diff(want, render(t, "--no-hooks", "--set", "buckets.enabled=true")); diff != "" {
+		t.Errorf("the chart (-files +chart):\n%s", diff)
+	}
+	if more["Namespace <nil>/pav-credentials"] == nil {
+		t.Error("there is no namespace for credentials")
+	}
+}
+
 func TestChart_PutsTheValuesIntoBothAgents(t *testing.T) {
 	const values = `
 namespace: storage
@@ -187,7 +204,7 @@ func checkAgent(t *testing.T, spec *corev1.PodSpec, args []string, pool, target,
 }
 
 func TestChart_WithoutOptionalParts(t *testing.T) {
-	all := render(t, "--set", "createNamespaces=false,networkPolicies.enabled=false,definitions.install=false,uninstallGuard.enabled=false")
+	all := render(t, "--set", "buckets.enabled=true,createNamespaces=false,networkPolicies.enabled=false,definitions.install=false,uninstallGuard.enabled=false")
 	for name := range all {
 		for _, kind := range []string{"Namespace", "NetworkPolicy", "CustomResourceDefinition", "Job"} {
 			if strings.HasPrefix(name, kind+" ") {
@@ -205,6 +222,12 @@ func TestChart_WithoutOptionalParts(t *testing.T) {
 		!slices.ContainsFunc(as[rbacv1.ClusterRole](t, got["ClusterRole <nil>/pav-controller-agent"]).Rules, func(r rbacv1.PolicyRule) bool { return slices.Equal(r.Resources, []string{"referencegrants"}) }) {
 		t.Error("no sources of other namespaces can be used")
 	}
+	if got := as[rbacv1.ClusterRole](t, render(t, "--set", "buckets.enabled=true,buckets.aggregateToEdit=true")["ClusterRole <nil>/pav-edit-buckets"]); got.Labels["rbac.authorization.k8s.io/aggregate-to-edit"] != "true" {
+		t.Error("Kubernetes' role edit does not get the rights of tenants")
+	}
+	if got := render(t, "--set", "buckets.aggregateToEdit=true"); got["ClusterRole <nil>/pav-edit-buckets"] != nil {
+		t.Error("tenants get rights although buckets are not enabled")
+	}
 	if got := render(t, "--set", "monitoring.podMonitor.enabled=true,monitoring.podMonitor.labels.release=prometheus")["PodMonitor pav/pav"]; got == nil {
 		t.Error("there is no PodMonitor")
 	}
@@ -214,7 +237,7 @@ func TestChart_WithoutOptionalParts(t *testing.T) {
 func TestChart_NamespacesAreStrings(t *testing.T) {
 	for _, name := range []string{"123", "1e3", "on", "null", "2001-01-01"} {
 		t.Run(name, func(t *testing.T) {
-			all := render(t, "--set-string", "namespace="+name, "--set", "monitoring.podMonitor.enabled=true")
+			all := render(t, "--set-string", "namespace="+name, "--set", "monitoring.podMonitor.enabled=true,buckets.enabled=true")
 			for _, object := range []string{"Namespace <nil>/" + name, "Deployment " + name + "/controller-agent", "PodMonitor " + name + "/pav", "Job " + name + "/pav-uninstall"} {
 				if all[object] == nil {
 					t.Errorf("there is no %s", object)
@@ -225,7 +248,7 @@ func TestChart_NamespacesAreStrings(t *testing.T) {
 					t.Errorf("%s has the name %v", object, metadata["name"])
 				}
 				for _, found := range namespaces(content) {
-					if found != name && found != "pav-pods" {
+					if found != name && found != "pav-pods" && found != "pav-credentials" {
 						t.Errorf("%s has the namespace %v, a %T", object, found, found)
 					}
 				}
@@ -263,6 +286,7 @@ func TestChart_RefusesWrongValues(t *testing.T) {
 		"logVerbosity=3":                 "/logVerbosity",
 		"nodeAgent.extraArgs[0]=verbose": "/nodeAgent/extraArgs/0",
 		"podDefaults.registry=mirror":    "additional properties 'registry' not allowed",
+		"buckets.enabled=perhaps":        "/buckets/enabled",
 	} {
 		if out, err := helm(t, "template", "pav", "chart", "--set", value); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want an error with %q; %d bytes were rendered", value, err, want, len(out))

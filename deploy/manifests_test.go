@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -20,6 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/utils/ptr"
 	sigsyaml "sigs.k8s.io/yaml"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
 // objects returns the objects of a kind in deployment.yaml.
@@ -52,7 +54,12 @@ func objectsOf[T any](t *testing.T, text []byte, kind string) []T {
 // deployment returns the text of deployment.yaml.
 func deployment(t *testing.T) []byte {
 	t.Helper()
-	text, err := os.ReadFile("../deployment.yaml")
+	return readFile(t, "../deployment.yaml")
+}
+
+func readFile(t *testing.T, path string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +214,7 @@ func rightsOf(account, scope string, rules []rbacv1.PolicyRule) []string {
 // rights returns all that roles of the chart give to accounts with any of its options, sorted.
 func rights(t *testing.T) []string {
 	t.Helper()
-	text, err := helm(t, "template", "pav", "chart", "--kube-version", "1.30.0", "--set", "startupTaint.enabled=true,crossNamespaceSources.enabled=true")
+	text, err := helm(t, "template", "pav", "chart", "--kube-version", "1.30.0", "--set", "startupTaint.enabled=true,crossNamespaceSources.enabled=true,buckets.enabled=true")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,12 +244,8 @@ func rights(t *testing.T) []string {
 // which say what policies narrow the right to, and what a stolen token is good for.
 func documented(t *testing.T) []string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "docs", "security.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var lines []string
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(string(readFile(t, "../docs/security.md"))) {
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
 		for i := range cells {
 			cells[i] = strings.TrimSpace(strings.ReplaceAll(cells[i], "`", ""))
@@ -269,6 +272,100 @@ func TestRights_AreThoseOfTheDocumentation(t *testing.T) {
 	for _, line := range have {
 		if strings.Contains(line, "*") || strings.Contains(line, "escalate") || strings.Contains(line, "impersonate") || strings.Contains(line, "| bind") {
 			t.Errorf("no agent may have this: %s", line)
+		}
+	}
+}
+
+// bindings returns who has which role, a line for each, with the namespace of a Role.
+func bindings(t *testing.T, text []byte) []string {
+	t.Helper()
+	var lines []string
+	for _, b := range objectsOf[rbacv1.ClusterRoleBinding](t, text, "ClusterRoleBinding") {
+		for _, subject := range b.Subjects {
+			lines = append(lines, fmt.Sprintf("%s: %s", subject.Name, b.RoleRef.Name))
+		}
+	}
+	for _, b := range objectsOf[rbacv1.RoleBinding](t, text, "RoleBinding") {
+		for _, subject := range b.Subjects {
+			lines = append(lines, fmt.Sprintf("%s: %s/%s", subject.Name, b.Namespace, b.RoleRef.Name))
+		}
+	}
+	return lines
+}
+
+// Anyone who may get, list, watch or patch Secrets can read them all: the answer to a patch that does not fit has the object.
+func TestNobodyReadsSecrets_ButTheirOwn(t *testing.T) {
+	text, err := helm(t, "template", "pav", "chart", "--kube-version", "1.30.0", "--set", "startupTaint.enabled=true,crossNamespaceSources.enabled=true,buckets.enabled=true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	add := func(scope string, rules []rbacv1.PolicyRule) {
+		for _, rule := range rules {
+			if slices.Contains(rule.Resources, "secrets") {
+				got = append(got, fmt.Sprintf("%s %v: %v", scope, rule.ResourceNames, rule.Verbs))
+			}
+		}
+	}
+	for _, role := range objectsOf[rbacv1.ClusterRole](t, text, "ClusterRole") {
+		add(role.Name, role.Rules)
+	}
+	for _, role := range objectsOf[rbacv1.Role](t, text, "Role") {
+		add(role.Namespace+"/"+role.Name, role.Rules)
+	}
+	want := []string{
+		"pav-controller-agent-buckets []: [create update delete]",
+		"pav/controller-agent [webhook-certificate]: [list watch patch]",
+		"pav-credentials/controller-agent []: [get create delete]",
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("rights on Secrets (-want +got):\n%s", diff)
+	}
+}
+
+func TestDeploymentForBuckets_GivesRightsToTheAgentsOnly(t *testing.T) {
+	text := readFile(t, "../deployment-buckets.yaml")
+	want := []string{
+		"controller-agent: pav-controller-agent-buckets", "node-agent: pav-node-agent-buckets", "controller-agent: pav-credentials/controller-agent",
+	}
+	if diff := cmp.Diff(want, bindings(t, text)); diff != "" {
+		t.Errorf("bindings (-want +got):\n%s", diff)
+	}
+	for _, role := range objectsOf[rbacv1.ClusterRole](t, text, "ClusterRole") {
+		if len(role.Labels) > 0 {
+			t.Errorf("ClusterRole %s becomes a part of others by its labels %v", role.Name, role.Labels)
+		}
+	}
+}
+
+var (
+	workflowLists = regexp.MustCompile(`in \["validate", "create", [^]]*\]`)
+	workflowNames = regexp.MustCompile(`request\.name\.matches\("(.*)"\)`)
+)
+
+// What policies say of the controller agent's pods they say of all.
+func TestPolicies_KnowAllWorkflows(t *testing.T) {
+	text := string(deployment(t))
+	lists := workflowLists.FindAllString(text, -1)
+	if len(lists) != 2 {
+		t.Errorf("there are %d lists of workflows, want one for each agent", len(lists))
+	}
+	want := fmt.Sprintf(`in ["%s"]`, strings.Join(pavv1.WorkflowsOfController(), `", "`))
+	for _, list := range lists {
+		if list != want {
+			t.Errorf("a policy has the list %s, want %s", list, want)
+		}
+	}
+	matches := workflowNames.FindAllStringSubmatch(text, -1)
+	if len(matches) != 1 {
+		t.Fatalf("there are %d patterns of names, want one", len(matches))
+	}
+	pattern := regexp.MustCompile(matches[0][1])
+	for _, workflow := range append(pavv1.WorkflowsOfController(), pavv1.WorkflowStaging, pavv1.WorkflowNodeExpansion, pavv1.WorkflowUnstaging) {
+		if name := workflow + "-0123456789abcdef0123"; !pattern.MatchString(name) || pattern.MatchString("a"+name) || pattern.MatchString(name+"4") {
+			t.Errorf("the pattern %s does not fit the name %s", pattern, name)
 		}
 	}
 }

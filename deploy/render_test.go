@@ -64,3 +64,13 @@ func TestRender_Refuses(t *testing.T) {
 		})
 	}
 }
+
+func TestRender_ForBuckets(t *testing.T) {
+	got, err := renderFor(t, "--buckets")
+	if err != nil {
+		t.Fatal(err, got)
+	}
+	if diff := cmp.Diff(string(readFile(t, "../deployment-buckets.yaml")), got); diff != "" {
+		t.Errorf("(-deployment-buckets.yaml +rendered):\n%s", diff)
+	}
+}

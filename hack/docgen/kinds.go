@@ -14,7 +14,7 @@ import (
 )
 
 // kinds are the plural names of PaV's kinds, in the order in which users meet them.
-var kinds = []string{"pavprovisioners", "pavvolumes", "pavstages", "pavsnapshots"}
+var kinds = []string{"pavprovisioners", "pavvolumes", "pavstages", "pavsnapshots", "pavbuckets", "pavbucketaccesses"}
 
 func writeKinds(w *bytes.Buffer, directory string) error {
 	for _, kind := range kinds {

@@ -19,6 +19,11 @@ var groups = [][]string{
 	{"snapshotCreation", "snapshotDeletion"},
 	{"volumeStaging", "volumeUnstaging"},
 	{template.NodeExpansion},
+	{"bucketValidation", "bucketCreation"},
+	{"bucketUpdate"},
+	{"bucketDeletion"},
+	{"bucketAccessGrant"},
+	{"bucketAccessRevoke"},
 }
 
 func writeVariables(w *bytes.Buffer) error {

@@ -24,8 +24,8 @@ const controllerPodsPath = "/validate-controller-pod"
 
 // ControllerPodHandler answers requests of the controller agent to create pods that have rights on their nodes.
 //
-// The agent's token may be stolen, and with it all that the agent may write: every PavVolume and PavSnapshot. What it cannot write
-// are definitions. So a pod may have only such rights as the definition, as it is now, plans for a pod of its workflow. The
+// The agent's token may be stolen, and with it all that the agent may write: every PavVolume and PavSnapshot, and every record of
+// a bucket or an access. What it cannot write are definitions. So a pod may have only such rights as the definition, as it is now, plans for a pod of its workflow. The
 // definition that a PavVolume has recorded of an attempt in progress does not count: an attempt whose pod the present
 // definition does not plan fails, and the next one begins with the current definition.
 type ControllerPodHandler struct {
@@ -62,20 +62,32 @@ func (h *ControllerPodHandler) judge(ctx context.Context, pod *corev1.Pod) error
 		return err
 	}
 	kind := pod.Labels[pavv1.WorkflowLabel]
-	plan, err := h.planner(ctx, provisioner, owner, kind)
+	plans, err := h.plans(ctx, provisioner, owner, kind)
 	if err != nil {
 		return err
 	}
+	for _, plan := range plans {
+		if err = checkPlan(provisioner.Name, owner.GetName(), kind, rights, plan); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// podPlan returns a pod that a definition plans, or nil if it plans none.
+type podPlan func() (*corev1.Pod, error)
+
+// checkPlan returns why a pod with some rights is not as planned, or nil.
+func checkPlan(provisioner, owner, kind string, rights []string, plan podPlan) error {
 	planned, err := plan()
 	if podplan.IsRefusal(err) {
-		return refusePod("PavProvisioner %q plans no pod of the workflow %q: %w", provisioner.Name, kind, err)
+		return refusePod("PavProvisioner %q plans no pod of the workflow %q: %w", provisioner, kind, err)
 	}
 	if err != nil {
 		return err
 	}
 	if missing := unplanned(rights, planned); len(missing) > 0 {
-		return refusePod("the pod has what PavProvisioner %q does not plan for the workflow %q of %q: %s",
-			provisioner.Name, kind, owner.GetName(), strings.Join(missing, ", "))
+		return refusePod("the pod has what PavProvisioner %q does not plan for the workflow %q of %q: %s", provisioner, kind, owner, strings.Join(missing, ", "))
 	}
 	return nil
 }
@@ -89,16 +101,15 @@ func unplanned(rights []string, planned *corev1.Pod) []string {
 	return slices.DeleteFunc(slices.Clone(rights), func(right string) bool { return slices.Contains(known, right) })
 }
 
-// ownerOf returns the PavVolume or the PavSnapshot that a pod works for.
+// ownerOf returns the record that a pod works for.
 func (h *ControllerPodHandler) ownerOf(ctx context.Context, pod *corev1.Pod) (client.Object, error) {
-	ref, err := ownerOf(pod, "PavVolume", "PavSnapshot")
+	ref, err := ownerOf(pod, "PavVolume", "PavSnapshot", "PavBucket", "PavBucketAccess")
 	if err != nil {
 		return nil, refusePod("%w", err)
 	}
-	var owner client.Object = &pavv1.PavVolume{}
-	if ref.Kind == "PavSnapshot" {
-		owner = &pavv1.PavSnapshot{}
-	}
+	owner := map[string]client.Object{
+		"PavVolume": &pavv1.PavVolume{}, "PavSnapshot": &pavv1.PavSnapshot{}, "PavBucket": &pavv1.PavBucket{}, "PavBucketAccess": &pavv1.PavBucketAccess{},
+	}[ref.Kind]
 	if err := h.Client.Get(ctx, client.ObjectKey{Name: ref.Name}, owner); apierrors.IsNotFound(err) {
 		return nil, refusePod("%s %q does not exist", ref.Kind, ref.Name)
 	} else if err != nil {
@@ -110,13 +121,17 @@ func (h *ControllerPodHandler) ownerOf(ctx context.Context, pod *corev1.Pod) (cl
 	return owner, nil
 }
 
-// provisionerOf returns the provisioner of a PavVolume or a PavSnapshot.
+// provisionerOf returns the provisioner of a record.
 func (h *ControllerPodHandler) provisionerOf(ctx context.Context, owner client.Object) (*pavv1.PavProvisioner, error) {
 	name := ""
 	switch o := owner.(type) {
 	case *pavv1.PavVolume:
 		name = o.Spec.Provisioner
 	case *pavv1.PavSnapshot:
+		name = o.Spec.Provisioner
+	case *pavv1.PavBucket:
+		name = o.Spec.Provisioner
+	case *pavv1.PavBucketAccess:
 		name = o.Spec.Provisioner
 	}
 	provisioner, _, err := get[pavv1.PavProvisioner](ctx, h.Client, pavv1.GroupVersion.String(), "PavProvisioner", client.ObjectKey{Name: name})
@@ -126,18 +141,22 @@ func (h *ControllerPodHandler) provisionerOf(ctx context.Context, owner client.O
 	return provisioner, err
 }
 
-// planner returns what plans the pod of a workflow of a PavVolume or a PavSnapshot, with the present definition.
-func (h *ControllerPodHandler) planner(ctx context.Context, provisioner *pavv1.PavProvisioner, owner client.Object, kind string) (func() (*corev1.Pod, error), error) {
+// plans returns what plans the pods of a workflow of a record, with the present definition. A pod must be as one of them.
+func (h *ControllerPodHandler) plans(ctx context.Context, provisioner *pavv1.PavProvisioner, owner client.Object, kind string) ([]podPlan, error) {
 	switch o := owner.(type) {
 	case *pavv1.PavVolume:
 		request, err := h.volumeRequest(ctx, provisioner, o, kind)
-		return func() (*corev1.Pod, error) { return request.Planned(ctx, &provisioner.Spec, o, kind) }, err
+		return []podPlan{func() (*corev1.Pod, error) { return request.Planned(ctx, &provisioner.Spec, o, kind) }}, err
 	case *pavv1.PavSnapshot:
 		request := podplan.SnapshotRequest{
 			Provisioner: provisioner.UID, Generation: provisioner.Generation, Record: o,
 			Templates: h.Templates, Defaults: h.PodDefaults, GetPVC: reconcile.GetPVC(h.Client), Allowed: provisioner.Spec.AllowedClaimNamespaces,
 		}
-		return func() (*corev1.Pod, error) { return request.Planned(ctx, &provisioner.Spec, kind) }, nil
+		return []podPlan{func() (*corev1.Pod, error) { return request.Planned(ctx, &provisioner.Spec, kind) }}, nil
+	case *pavv1.PavBucket:
+		return h.bucketPlans(ctx, provisioner, o, kind)
+	case *pavv1.PavBucketAccess:
+		return h.accessPlans(ctx, provisioner, o, kind)
 	}
 	return nil, fmt.Errorf("a %T has no pods", owner)
 }

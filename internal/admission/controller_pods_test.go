@@ -87,7 +87,7 @@ func TestJudge_PodsOfSnapshots(t *testing.T) {
 		"a pod of a snapshot that is gone":     {kind: "snapshot", path: "/srv/team", change: func(o *metav1.OwnerReference) { o.Name = "gone" }, refusal: `PavSnapshot "gone" does not exist`},
 		"a pod of a former snapshot":           {kind: "snapshot", path: "/srv/team", change: func(o *metav1.OwnerReference) { o.UID = "u0" }, refusal: "another one by now"},
 		"a pod of a provisioner that is none":  {kind: "snapshot", path: "/srv/team", change: func(o *metav1.OwnerReference) { o.Name, o.UID = "snapshot-2", "u2" }, refusal: `PavProvisioner "none" does not exist`},
-		"a pod of a PavStage":                  {kind: "snapshot", path: "/srv/team", change: func(o *metav1.OwnerReference) { o.Kind = "PavStage" }, refusal: "is a PavStage, not a PavVolume or a PavSnapshot"},
+		"a pod of a PavStage":                  {kind: "snapshot", path: "/srv/team", change: func(o *metav1.OwnerReference) { o.Kind = "PavStage" }, refusal: "is a PavStage, not a PavVolume or a PavSnapshot or a PavBucket or a PavBucketAccess"},
 		"a pod of another group's PavSnapshot": {kind: "snapshot", path: "/srv/team", change: func(o *metav1.OwnerReference) { o.APIVersion = "example.org/v1" }, refusal: "not a PavVolume"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -50,6 +50,8 @@ func CacheOptions(o Options) (cache.Options, error) {
 		&pavv1.PavStage{}:               {Transform: keep(s.trimStage)},
 		&pavv1.PavVolume{}:              {Transform: keep(s.trimVolume)},
 		&pavv1.PavSnapshot{}:            {Transform: keep(s.trimSnapshot)},
+		&pavv1.PavBucket{}:              {Transform: keep(s.trimBucket)},
+		&pavv1.PavBucketAccess{}:        {Transform: keep(s.trimAccess)},
 		&corev1.Namespace{}:             {Label: labels.SelectorFromSet(labels.Set{pavv1.AllowPodsLabel: "true"}), Transform: keep(trimNamespace)},
 		&storagev1.CSINode{}:            {Transform: keep(lists.trimCSINode)},
 		// It says when the cluster has snapshots.
@@ -131,8 +133,8 @@ func (s *sharing) trimCSINode(node *storagev1.CSINode) {
 }
 
 func trimPod(pod *corev1.Pod) {
-	pod.Labels = only(pod.Labels, pavv1.WorkflowLabel)
-	pod.Annotations = only(pod.Annotations, pavv1.AttemptAnnotation, pavv1.GivenAnnotation, pavv1.ResultAnnotation)
+	pod.Labels = only(pod.Labels, pavv1.WorkflowLabel, pavv1.ProvisionerLabel)
+	pod.Annotations = only(pod.Annotations, pavv1.AttemptAnnotation, pavv1.GivenAnnotation, pavv1.ResultAnnotation, pavv1.AccountAnnotation, pavv1.PlannedBucketAnnotation)
 	pod.Spec = workflow.KeepForJudge(&pod.Spec)
 }
 
@@ -190,6 +192,26 @@ func (s *sharing) trimSnapshot(snapshot *pavv1.PavSnapshot) {
 	spec.Objects = pavv1.SnapshotObjects{}
 	spec.Provisioner, spec.SnapshotRef.Namespace = share(s, spec.Provisioner), share(s, spec.SnapshotRef.Namespace)
 	s.trimConditions(snapshot.Status.Conditions)
+}
+
+// trimBucket removes from a PavBucket its copies of objects: templates see those that the API server has.
+func (s *sharing) trimBucket(bucket *pavv1.PavBucket) {
+	s.trimMeta(&bucket.ObjectMeta)
+	bucket.Labels = nil
+	spec := &bucket.Spec
+	spec.Claim, spec.Class = nil, nil
+	spec.Provisioner, spec.ClaimRef.Namespace, spec.Parameters = share(s, spec.Provisioner), share(s, spec.ClaimRef.Namespace), share(s, spec.Parameters)
+	s.trimConditions(bucket.Status.Conditions)
+}
+
+// trimAccess removes from a PavBucketAccess its copies of objects: templates see those that the API server has.
+func (s *sharing) trimAccess(access *pavv1.PavBucketAccess) {
+	s.trimMeta(&access.ObjectMeta)
+	access.Labels = nil
+	spec := &access.Spec
+	spec.Access, spec.Class = nil, nil
+	spec.Provisioner, spec.Requester.Namespace, spec.Parameters = share(s, spec.Provisioner), share(s, spec.Requester.Namespace), share(s, spec.Parameters)
+	s.trimConditions(access.Status.Conditions)
 }
 
 func (s *sharing) trimMeta(meta *metav1.ObjectMeta) {

@@ -24,6 +24,14 @@ func export(ctx context.Context, mgr ctrl.Manager, now func() time.Time, pods fu
 	if err != nil {
 		return nil, err
 	}
+	buckets, err := observability.StoreOf(ctx, mgr.GetCache(), &pavv1.PavBucket{})
+	if err != nil {
+		return nil, err
+	}
+	accesses, err := observability.StoreOf(ctx, mgr.GetCache(), &pavv1.PavBucketAccess{})
+	if err != nil {
+		return nil, err
+	}
 	provisioners, err := observability.StoreOf(ctx, mgr.GetCache(), &pavv1.PavProvisioner{})
 	if err != nil {
 		return nil, err
@@ -38,7 +46,8 @@ func export(ctx context.Context, mgr ctrl.Manager, now func() time.Time, pods fu
 		}
 	}
 	return workflows, metrics.Register(ctx, ctrlmetrics.Registry, workflows, &metrics.Gauges{
-		Volumes: volumes, Snapshots: snapshots, Provisioners: provisioners, Pods: func() map[string]map[string]int { return byState(pods()) }, Leads: leads, Now: now,
+		Volumes: volumes, Snapshots: snapshots, Buckets: buckets, Accesses: accesses, Provisioners: provisioners,
+		Pods: func() map[string]map[string]int { return byState(pods()) }, Leads: leads, Now: now,
 	})
 }
 

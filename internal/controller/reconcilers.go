@@ -9,7 +9,12 @@ import (
 	runtimeclient "sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
+	"github.com/albertofaria/pav/internal/controller/access"
+	"github.com/albertofaria/pav/internal/controller/addon"
 	"github.com/albertofaria/pav/internal/controller/attempt"
+	"github.com/albertofaria/pav/internal/controller/bucket"
+	"github.com/albertofaria/pav/internal/controller/bucketapi/cosi1"
+	"github.com/albertofaria/pav/internal/controller/bucketapi/obc"
 	"github.com/albertofaria/pav/internal/controller/claim"
 	"github.com/albertofaria/pav/internal/controller/cleanup"
 	"github.com/albertofaria/pav/internal/controller/eviction"
@@ -18,6 +23,7 @@ import (
 	"github.com/albertofaria/pav/internal/controller/queue"
 	"github.com/albertofaria/pav/internal/controller/snapshot"
 	"github.com/albertofaria/pav/internal/controller/startup"
+	"github.com/albertofaria/pav/internal/controller/turn"
 	"github.com/albertofaria/pav/internal/controller/volume"
 	"github.com/albertofaria/pav/internal/definition"
 	"github.com/albertofaria/pav/internal/reconcile"
@@ -65,6 +71,8 @@ type Reconcilers struct {
 	pool      *attempt.Pool
 	volumes   *volume.Reconciler
 	snapshots *snapshot.Reconciler
+	buckets   *bucket.Reconciler
+	accesses  *access.Reconciler
 }
 
 // NewReconcilers returns the reconcilers of an agent. A pass makes about a dozen reads from the API server. If a
@@ -75,7 +83,7 @@ func NewReconcilers(p Parts) *Reconcilers {
 		p.Now = time.Now
 	}
 	pool, runner := attempt.NewPool(p.Pods), &workflow.Runner{Client: p.Direct}
-	return &Reconcilers{
+	r := &Reconcilers{
 		parts: p, pool: pool,
 		volumes: &volume.Reconciler{
 			Client: p.Client, Live: p.Live, Runner: runner, Events: p.Events,
@@ -85,6 +93,27 @@ func NewReconcilers(p Parts) *Reconcilers {
 			Client: p.Client, Live: p.Live, Runner: runner, Events: p.Events,
 			Templates: p.Templates, PodDefaults: p.PodDefaults, Pool: pool, Version: p.Version, Now: p.Now,
 		},
+	}
+	turns := turn.New(r.wake)
+	r.buckets = &bucket.Reconciler{
+		Client: p.Client, Live: p.Live, Runner: runner, Events: p.Events,
+		Templates: p.Templates, PodDefaults: p.PodDefaults, Pool: pool, Turns: turns, Version: p.Version, Now: p.Now,
+	}
+	r.accesses = &access.Reconciler{
+		Client: p.Client, Live: p.Live, Secrets: p.Direct, Runner: runner, Events: p.Events,
+		Templates: p.Templates, PodDefaults: p.PodDefaults, Pool: pool, Turns: turns, Version: p.Version, Now: p.Now,
+	}
+	r.buckets.AdoptOthers, r.accesses.AdoptOthers = r.accesses.Adopt, r.buckets.Adopt
+	return r
+}
+
+// wake brings the next pass of the owner of a turn.
+func (r *Reconcilers) wake(owner string) {
+	if name, ok := bucket.OwnerOfTurn(owner); ok {
+		r.buckets.Wake(name)
+	}
+	if name, ok := access.OwnerOfTurn(owner); ok {
+		r.accesses.Wake(name)
 	}
 }
 
@@ -101,7 +130,15 @@ func (r *Reconcilers) Register(mgr ctrl.Manager, options func() controller.Optio
 		&provisioner.Reconciler{Client: p.Client, Live: p.Live, Definitions: p.Definitions, Now: p.Now},
 		claims,
 		r.volumes,
+		r.buckets,
+		r.accesses,
 		&snapshot.Installer{Client: p.Client, Snapshots: r.snapshots, Claims: claims},
+		&addon.Installer{Name: "object-bucket-claims", Direct: p.Direct, Addon: &obc.Reconciler{
+			Client: p.Client, Live: p.Live, Direct: p.Direct, Events: p.Events, Templates: p.Templates, Now: p.Now,
+		}},
+		&addon.Installer{Name: "cosi", Direct: p.Direct, Addon: &cosi1.Reconciler{
+			Client: p.Client, Live: p.Live, Events: p.Events, Templates: p.Templates, Now: p.Now,
+		}},
 		&label.Reconciler{Client: p.Client},
 		&cleanup.StageReconciler{Client: p.Client, Live: p.Live, Now: p.Now},
 		&cleanup.MissingDriverReconciler{Client: p.Client, Live: p.Live, Events: p.Events},

@@ -19,6 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
 	"github.com/albertofaria/pav/internal/admission"
+	cosiv1 "github.com/albertofaria/pav/internal/api/cosi/v1alpha1"
+	objectbucketv1 "github.com/albertofaria/pav/internal/api/objectbucket/v1alpha1"
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/clock"
 	"github.com/albertofaria/pav/internal/definition"
@@ -63,8 +65,8 @@ func newManager(cfg *rest.Config, o Options, log logr.Logger) (ctrl.Manager, err
 	if err := pavv1.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("registering PaV's kinds: %w", err)
 	}
-	if err := errors.Join(apiextensionsv1.AddToScheme(scheme), snapshotv1.AddToScheme(scheme)); err != nil {
-		return nil, fmt.Errorf("registering the kinds of snapshots: %w", err)
+	if err := errors.Join(apiextensionsv1.AddToScheme(scheme), snapshotv1.AddToScheme(scheme), objectbucketv1.AddToScheme(scheme), cosiv1.AddToScheme(scheme)); err != nil {
+		return nil, fmt.Errorf("registering the kinds of add-ons: %w", err)
 	}
 	caching, err := CacheOptions(o)
 	if err != nil {

@@ -31,6 +31,7 @@ func (c *check) analyze(section, field, source string) *template.Analysis {
 		c.path(field, path)
 		c.changeable(section, field, path)
 	}
+	c.random(section, field, source)
 	return &analysis
 }
 
@@ -73,6 +74,22 @@ type sourceVariable struct {
 	AccessibleTopology []map[string]string `json:"accessibleTopology"`
 }
 
+// quotaVariable, serviceAccountVariable and rotationVariable have the keys of variables of buckets.
+type (
+	quotaVariable struct {
+		Size    int64 `json:"size"`
+		Objects int64 `json:"objects"`
+	}
+	serviceAccountVariable struct {
+		Namespace string `json:"namespace"`
+		Name      string `json:"name"`
+	}
+	rotationVariable struct {
+		Number            int64  `json:"number"`
+		PreviousAccountID string `json:"previousAccountId"`
+	}
+)
+
 // kinds are the types of the objects that templates read.
 var kinds = map[string]reflect.Type{
 	"PersistentVolumeClaim": reflect.TypeFor[corev1.PersistentVolumeClaim](),
@@ -82,7 +99,12 @@ var kinds = map[string]reflect.Type{
 	"VolumeSnapshot":        reflect.TypeFor[snapshotv1.VolumeSnapshot](),
 	"VolumeSnapshotContent": reflect.TypeFor[snapshotv1.VolumeSnapshotContent](),
 	"VolumeSnapshotClass":   reflect.TypeFor[snapshotv1.VolumeSnapshotClass](),
+	"Namespace":             reflect.TypeFor[corev1.Namespace](),
 	template.TypeSource:     reflect.TypeFor[sourceVariable](),
+
+	template.TypeQuota:          reflect.TypeFor[quotaVariable](),
+	template.TypeServiceAccount: reflect.TypeFor[serviceAccountVariable](),
+	template.TypeRotation:       reflect.TypeFor[rotationVariable](),
 }
 
 // path compares the path that a template reads in an object with the object's type.
@@ -123,7 +145,7 @@ var methods = []string{"clear", "copy", "fromkeys", "get", "items", "keys", "pop
 func (c *check) unknownPath(field string, path template.Path, i int, read string, names []string) {
 	key := path.Keys[i]
 	near := Nearest(key, names)
-	whole := i == 0 && (slices.Contains(names, "spec") || path.Type == template.TypeSource)
+	whole := i == 0 && (slices.Contains(names, "spec") || template.HasKnownKeys(path.Type))
 	provided := i < path.Tested || path.Guarded && i == len(path.Keys)-1
 	found := Finding{Severity: Warning, Field: field, Line: path.Line, Column: path.Column}
 	if (near != "" || whole) && !provided {

@@ -99,6 +99,7 @@ func (p *pod) environment(container node) {
 		if value := variable.key("value"); value.value != "" && value.isThere() && variable.key("valueFrom").isThere() {
 			p.errorf(variable.field, "has both value and valueFrom; remove one of them")
 		}
+		p.plainSecret(variable)
 	}
 }
 

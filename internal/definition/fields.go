@@ -30,12 +30,14 @@ func (w *walker) field(field string, value any) {
 		c.list(w, field, reflect.TypeFor[[]corev1.PersistentVolumeMode](), value)
 	case "accessModes":
 		c.list(w, field, reflect.TypeFor[[]corev1.PersistentVolumeAccessMode](), value)
-	case "minCapacity", "maxCapacity", "capacity":
+	case "minCapacity", "maxCapacity", "capacity", "maxSize":
 		c.capacity(w, field, value)
 	case "handle":
 		c.handle(w, field, value)
 	case "accessibleTopology":
 		c.topology(w, field, value)
+	default:
+		c.bucketField(w, field, parts[2], value)
 	}
 }
 

@@ -37,6 +37,7 @@ func (c *check) object(object map[string]any) {
 		c.complete(spec)
 		c.sources(spec)
 		c.devices(spec)
+		c.buckets(spec)
 	}
 }
 
@@ -112,6 +113,9 @@ func (c *check) created(spec map[string]any) {
 	if !isMapping && spec["volumeCreation"] != nil || creation["capacity"] != nil || creation["podTemplate"] != nil {
 		return
 	}
+	if spec["volumeCreation"] == nil && servesBuckets(spec) {
+		return // it creates buckets for claims
+	}
 	const (
 		field = "spec.volumeCreation.capacity"
 		words = `is missing, and there is no creation pod that could write /pav/capacity, so that no claim ever gets a volume; for most provisioners it is "{{ requestedMinCapacity }}"`
@@ -127,6 +131,8 @@ func (c *check) created(spec map[string]any) {
 func (c *check) complete(spec map[string]any) {
 	staging, isMapping := spec["volumeStaging"].(map[string]any)
 	switch {
+	case spec["volumeStaging"] == nil && servesBuckets(spec):
+		c.withoutVolumes(spec)
 	case spec["volumeStaging"] == nil:
 		c.errorf("spec.volumeStaging", "is missing; its podTemplate makes a volume available on a node")
 	case isMapping && staging["podTemplate"] == nil:

@@ -97,9 +97,14 @@ func (p *pod) placement() {
 	p.labels(p.spec.key("nodeSelector"))
 }
 
+// ownNamespaces are templates, without spaces, for the namespace of the tenant.
+var ownNamespaces = []string{
+	"{{pvc.metadata.namespace}}", "{{claim.metadata.namespace}}", "{{access.metadata.namespace}}", "{{namespace.metadata.name}}",
+}
+
 // quiet reports whether the pod runs in the claim's own namespace. There, the objects that it names belong to the
 // tenant anyway.
 func (p *pod) quiet() bool {
 	text, _ := p.template.key("metadata").key("namespace").value.(string)
-	return strings.Join(strings.Fields(text), "") == "{{pvc.metadata.namespace}}"
+	return slices.Contains(ownNamespaces, strings.Join(strings.Fields(text), ""))
 }

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -16,12 +17,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/workflow"
 )
 
 var (
 	quantityType = reflect.TypeFor[resource.Quantity]()
 	portType     = reflect.TypeFor[intstr.IntOrString]()
 	timeType     = reflect.TypeFor[metav1.Time]()
+	durationType = reflect.TypeFor[metav1.Duration]()
 	fieldsType   = reflect.TypeFor[metav1.FieldsV1]()
 )
 
@@ -32,6 +35,12 @@ var enums = map[reflect.Type][]string{
 	reflect.TypeFor[pavv1.StagingRecovery]():             texts(pavv1.StagingRecoveryRestage, pavv1.StagingRecoveryNone),
 	reflect.TypeFor[pavv1.DataSourceKind]():              texts(pavv1.DataSourceSnapshot, pavv1.DataSourceClaim),
 	reflect.TypeFor[pavv1.SnapshotWhileStaged]():         texts(pavv1.SnapshotAllow, pavv1.SnapshotSync, pavv1.SnapshotWait),
+	reflect.TypeFor[pavv1.BucketProtocol]():              texts(pavv1.ProtocolS3, pavv1.ProtocolAzure, pavv1.ProtocolGCS),
+	reflect.TypeFor[pavv1.AuthenticationType]():          texts(pavv1.AuthenticationKey, pavv1.AuthenticationServiceAccount),
+	reflect.TypeFor[pavv1.BucketAccessMode]():            texts(pavv1.AccessReadWrite, pavv1.AccessReadOnly, pavv1.AccessWriteOnly),
+	reflect.TypeFor[pavv1.RequestedNames]():              texts(pavv1.RequestedNamesAllow, pavv1.RequestedNamesRefuse),
+	reflect.TypeFor[pavv1.UnclaimedBuckets]():            texts(pavv1.UnclaimedRefuse, pavv1.UnclaimedFirstClaim),
+	reflect.TypeFor[addressingStyle]():                   workflow.AddressingStyles(),
 	reflect.TypeFor[storagev1.FSGroupPolicy]():           texts(storagev1.ReadWriteOnceWithFSTypeFSGroupPolicy, storagev1.FileFSGroupPolicy, storagev1.NoneFSGroupPolicy),
 	reflect.TypeFor[corev1.RestartPolicy]():              texts(corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure, corev1.RestartPolicyAlways),
 	reflect.TypeFor[corev1.PullPolicy]():                 texts(corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever),
@@ -59,7 +68,7 @@ func texts[T ~string](values ...T) []string {
 // isScalar reports whether values of a type are scalars in JSON, whatever their Go type is.
 func isScalar(typ reflect.Type) bool {
 	switch typ {
-	case quantityType, portType, timeType:
+	case quantityType, portType, timeType, durationType:
 		return true
 	case fieldsType:
 		return false
@@ -77,7 +86,7 @@ func isScalar(typ reflect.Type) bool {
 // takesText reports whether a string can be a value of the type.
 func takesText(typ reflect.Type) bool {
 	switch {
-	case typ == quantityType, typ == portType, typ == timeType, typ == templateType:
+	case typ == quantityType, typ == portType, typ == timeType, typ == durationType, typ == templateType:
 		return true
 	case typ.Kind() == reflect.Slice:
 		return isScalar(typ)
@@ -106,6 +115,11 @@ func (w *walker) scalar(field string, typ reflect.Type, value any) (any, bool) {
 			w.check.errorf(field, "must be a time such as 2006-01-02T15:04:05Z")
 			return nil, false
 		}
+	case typ == durationType && isText:
+		if _, err := time.ParseDuration(text); err != nil {
+			w.check.errorf(field, "%s is not a duration such as 720h or 30m%s", quote(text), noTemplate(text))
+			return nil, false
+		}
 	}
 	return value, true
 }
@@ -115,10 +129,18 @@ func (w *walker) notOneOf(field, text string, known []string) {
 	var hint string
 	if near := Nearest(text, known); near != "" {
 		hint = fmt.Sprintf("; did you mean %q?", near)
-	} else if hasTemplate(text) {
-		hint = "; this field cannot be a template"
+	} else {
+		hint = noTemplate(text)
 	}
 	w.check.errorf(field, "%s is not one of %s%s", quote(text), strings.Join(known, ", "), hint)
+}
+
+// noTemplate returns what to add to a message about a text of a field that cannot be a template.
+func noTemplate(text string) string {
+	if hasTemplate(text) {
+		return "; this field cannot be a template"
+	}
+	return ""
 }
 
 // fits reports whether a value's kind is that of the type.
@@ -236,6 +258,8 @@ func noun(typ reflect.Type) string {
 		return "an integer or a string"
 	case typ == quantityType:
 		return "a quantity such as 10Gi"
+	case typ == durationType:
+		return "a duration such as 720h"
 	case takesText(typ):
 		return "a string"
 	case kind == reflect.Slice:

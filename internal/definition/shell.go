@@ -29,19 +29,26 @@ func words(command node) []node {
 	return command.items()
 }
 
-// program searches a command line for a shell with a script, as in "busybox sh -ec …". The shell may be anywhere in
-// it, as programs such as env and nsenter may run it.
+// program checks the script in a command line, as in "busybox sh -ec …". The shell may be anywhere in it, as programs
+// such as env and nsenter may run it.
 func (p *pod) program(container node, words []node) {
+	if script := scriptIn(words); script != nil {
+		p.script(container, *script)
+	}
+}
+
+// scriptIn returns the script of a shell in a command line; nil if there is none.
+func scriptIn(words []node) *node {
 	for i, word := range words {
 		text, isPlain := word.text()
 		if !isPlain || !slices.Contains(shells, path.Base(text)) {
 			continue
 		}
 		if script := scriptOf(words[i+1:]); script != nil {
-			p.script(container, *script)
-			return
+			return script
 		}
 	}
+	return nil
 }
 
 // scriptOf returns the script among the words that follow a shell; nil if there is none. Words after the script are
@@ -112,7 +119,7 @@ func (p *pod) script(container, script node) {
 		}
 		p.add(Finding{
 			Severity: Warning, Field: script.field, Line: flow.Line, Column: flow.Column,
-			Message: "the creator of the claim chooses " + flow.Source + ", which reaches a shell unquoted and may contain any commands; add |tobash",
+			Message: chooser(flow) + " chooses " + flow.Source + ", which reaches a shell unquoted and may contain any commands; add |tobash",
 		})
 	}
 	for _, place := range quotedWords(source) {

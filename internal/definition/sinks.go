@@ -45,15 +45,27 @@ func (p *pod) sinks() {
 	}
 }
 
-func (p *pod) reached(field string, s sink, flows []template.Flow) {
+func (c *check) reached(field string, s sink, flows []template.Flow) {
 	for _, flow := range flows {
 		if !mayChoose(s, flow) {
 			continue
 		}
-		p.add(Finding{
+		c.add(Finding{
 			Severity: Warning, Field: field, Line: flow.Line, Column: flow.Column,
-			Message: "the creator of the claim chooses " + flow.Source + ", and so " + s.what + "; use params or a constant instead",
+			Message: chooser(flow) + " chooses " + flow.Source + ", and so " + s.what + "; use params or a constant instead",
 		})
+	}
+}
+
+// chooser names who chooses a value.
+func chooser(flow template.Flow) string {
+	switch root, _, _ := strings.Cut(flow.Source, "."); root {
+	case "access", "serviceAccount":
+		return "the creator of the access"
+	case "namespace":
+		return "the owner of the namespace"
+	default:
+		return "the creator of the claim"
 	}
 }
 
@@ -71,5 +83,6 @@ func mayChoose(s sink, flow template.Flow) bool {
 
 var chosenNames = []string{
 	"pvc.metadata.name", "pvc.spec.volumeName", "pvc.spec.storageClassName",
+	"claim.metadata.name", "access.metadata.name", "bucketName", "bucketId", "serviceAccount.name",
 	"get_pvc().metadata.name", "get_pvc().metadata.namespace", "get_pvc().spec.volumeName", "get_pvc().spec.storageClassName",
 }

@@ -22,7 +22,7 @@ type StaticPod struct {
 // section is a part of a definition that is evaluated as a whole and has a pod template, in a field of the spec.
 type section struct{ name, field, workflow string }
 
-// sections are in the order in which a volume goes through them.
+// sections are in the order in which a volume and a bucket go through them.
 var sections = []section{
 	{"volumeValidation", "volumeValidation.podTemplate", pavv1.WorkflowValidation},
 	{"volumeCreation", "volumeCreation.podTemplate", pavv1.WorkflowCreation},
@@ -34,6 +34,12 @@ var sections = []section{
 	{"volumeStaging", "volumeStaging.podTemplate", pavv1.WorkflowStaging},
 	{template.NodeExpansion, template.NodeExpansion, pavv1.WorkflowNodeExpansion},
 	{"volumeUnstaging", "volumeUnstaging.podTemplate", pavv1.WorkflowUnstaging},
+	{"bucketValidation", "bucketValidation.podTemplate", pavv1.WorkflowBucketValidation},
+	{"bucketCreation", "bucketCreation.podTemplate", pavv1.WorkflowBucketCreation},
+	{"bucketUpdate", "bucketUpdate.podTemplate", pavv1.WorkflowBucketUpdate},
+	{"bucketDeletion", "bucketDeletion.podTemplate", pavv1.WorkflowBucketDeletion},
+	{"bucketAccessGrant", "bucketAccessGrant.podTemplate", pavv1.WorkflowGrant},
+	{"bucketAccessRevoke", "bucketAccessRevoke.podTemplate", pavv1.WorkflowRevocation},
 }
 
 // Pods returns the pod templates of a definition that have no Jinja in them.

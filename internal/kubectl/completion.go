@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	cosiv1 "github.com/albertofaria/pav/internal/api/cosi/v1alpha1"
+	objectbucketv1 "github.com/albertofaria/pav/internal/api/objectbucket/v1alpha1"
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/kubectl/cli"
 )
@@ -44,14 +46,20 @@ var (
 	contents     = kind{"vsc", snapshotv1.SchemeGroupVersion.WithKind("VolumeSnapshotContent"), false}
 	records      = kind{"pavsnapshot", pavv1.GroupVersion.WithKind("PavSnapshot"), false}
 	stages       = kind{"pavstage", pavv1.GroupVersion.WithKind("PavStage"), false}
+	objectClaims = kind{"obc", objectbucketv1.GroupVersion.WithKind("ObjectBucketClaim"), true}
+	bucketClaims = kind{"bucketclaim", cosiv1.GroupVersion.WithKind("BucketClaim"), true}
+	accesses     = kind{"bucketaccess", cosiv1.GroupVersion.WithKind("BucketAccess"), true}
+	pavBuckets   = kind{"pavbucket", pavv1.GroupVersion.WithKind("PavBucket"), false}
+	pavAccesses  = kind{"pavbucketaccess", pavv1.GroupVersion.WithKind("PavBucketAccess"), false}
 	provisioners = kind{"pavprovisioner", pavv1.GroupVersion.WithKind("PavProvisioner"), false}
 )
 
 // objects are the kinds of objects that commands accept, as KIND/NAME or KIND NAME.
 var objects = map[string][]kind{
-	"describe": {claims, pvs, pods, snapshots, contents, records},
-	"logs":     {claims, pvs, pods, snapshots, contents, records},
-	"retry":    {claims, pvs, snapshots, contents, volumes, stages, records},
+	"describe": {claims, pvs, pods, snapshots, contents, objectClaims, bucketClaims, accesses, records, pavBuckets, pavAccesses},
+	"logs":     {claims, pvs, pods, snapshots, contents, objectClaims, bucketClaims, accesses, records, pavBuckets, pavAccesses},
+	"retry":    {claims, pvs, snapshots, contents, objectClaims, bucketClaims, accesses, volumes, stages, records, pavBuckets, pavAccesses},
+	"rotate":   {objectClaims, accesses, pavAccesses},
 }
 
 // addCompletion adds completion of arguments and global flags to all commands below root that have none of their own.

@@ -13,7 +13,7 @@ import (
 func TestAdd(t *testing.T) {
 	env := &cli.Env{Config: genericclioptions.NewConfigFlags(false)}
 	root := &cobra.Command{Use: "pav"}
-	for _, use := range []string{"describe", "lint", "other"} {
+	for _, use := range []string{"describe", "lint", "rotate", "other"} {
 		root.AddCommand(&cobra.Command{Use: use, Run: func(*cobra.Command, []string) {}})
 	}
 	addCompletion(env, root)
@@ -24,8 +24,9 @@ func TestAdd(t *testing.T) {
 		typed   string
 		want    []string
 	}{
-		"any kind":               {command: "describe", want: []string{"pvc/", "pv/", "pod/", "vs/", "vsc/", "pavsnapshot/"}},
+		"any kind":               {command: "describe", want: []string{"pvc/", "pv/", "pod/", "vs/", "vsc/", "obc/", "bucketclaim/", "bucketaccess/", "pavsnapshot/", "pavbucket/", "pavbucketaccess/"}},
 		"the kinds that fit":     {command: "describe", typed: "pv", want: []string{"pvc/", "pv/"}},
+		"kinds of buckets":       {command: "rotate", want: []string{"obc/", "bucketaccess/", "pavbucketaccess/"}},
 		"a kind that is no good": {command: "describe", typed: "node/a"},
 		"too many words":         {command: "describe", args: []string{"pvc", "a"}},
 		// There is no cluster.

@@ -34,6 +34,7 @@ var commands = []cli.Command{
 	status.DescribeCommand,
 	logs.Command,
 	retry.Command,
+	retry.RotateCommand,
 	doctor.Command,
 	version.Command,
 }
@@ -42,7 +43,7 @@ var commands = []cli.Command{
 func Root(env *cli.Env) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "kubectl-pav",
-		Short:         "Develop, test and inspect volumes that are made of pods",
+		Short:         "Develop, test and inspect volumes and buckets that are made of pods",
 		Version:       env.Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,

@@ -25,7 +25,7 @@ func TestCommands_WhereTheClusterDoesNotAnswer_EndWithAStatusOfTheirOwn(t *testi
 	closed := httptest.NewServer(http.NotFoundHandler())
 	closed.Close()
 	for what, server := range map[string]string{"nobody listens": closed.URL, "unauthorized": stranger.URL} {
-		for _, args := range []string{"describe pvc/a", "describe pod/a", "retry pvc/a", "retry pavstage/a", "get", "logs pvc/a", "logs pv/a -f", "doctor"} {
+		for _, args := range []string{"describe pvc/a", "describe pod/a", "retry pvc/a", "retry pavstage/a", "rotate obc/a", "rotate pavbucketaccess/a", "describe obc/a", "get", "get buckets", "get accesses", "logs pvc/a", "logs pv/a -f", "doctor"} {
 			t.Run(what+"/"+args, func(t *testing.T) {
 				streams, _, _, _ := genericiooptions.NewTestIOStreams()
 				root := Root(&cli.Env{IOStreams: streams, Config: genericclioptions.NewConfigFlags(true)})

@@ -91,14 +91,18 @@ func (d *Dir) ReadFile(name string, limit int) ([]byte, error) {
 		return nil, err
 	}
 	defer release(file)
-	content, err := io.ReadAll(io.LimitReader(file, int64(limit)+1))
-	if err != nil {
-		return nil, fmt.Errorf("reading %q: %w", handle.Name(), err)
-	}
-	if len(content) > limit {
+	// One buffer, which does not grow: what it has may be secret, and no copy of it is to stay behind.
+	buffer := make([]byte, limit+1)
+	n, err := io.ReadFull(file, buffer)
+	if err == nil {
+		clear(buffer)
 		return nil, fmt.Errorf("reading %q: %w: over %d bytes", handle.Name(), ErrTooLarge, limit)
 	}
-	return content, nil
+	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		clear(buffer)
+		return nil, fmt.Errorf("reading %q: %w", handle.Name(), err)
+	}
+	return buffer[:n], nil
 }
 
 // ReadText is ReadFile for a text: what CheckText refuses is an error.

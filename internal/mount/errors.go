@@ -13,6 +13,10 @@ var (
 	// ErrNotRegular says that a result, or the target of a device, is not a
 	// regular file.
 	ErrNotRegular = errors.New("not a regular file")
+	// ErrNotDirectory says that what should hold results is not a directory.
+	ErrNotDirectory = errors.New("not a directory")
+	// ErrTooMany says that a directory has more entries than its limit.
+	ErrTooMany = errors.New("too many entries")
 	// ErrTooLarge says that a result is larger than its limit.
 	ErrTooLarge = errors.New("too large")
 	// ErrNotUTF8 says that a result is not valid UTF-8.

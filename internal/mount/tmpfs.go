@@ -1,6 +1,7 @@
 package mount
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -16,6 +17,9 @@ type Tmpfs struct {
 	Inodes int
 	// Mode is that of its root.
 	Mode fs.FileMode
+	// NoExec keeps its programs from being run, and NoSwap its files from swap
+	// space, from Linux 6.4 on.
+	NoExec, NoSwap bool
 }
 
 // Mount mounts a file system in memory on a directory, in a peer group of its own,
@@ -58,12 +62,30 @@ func (t Tmpfs) make() (*tree, error) {
 			return nil, fmt.Errorf("setting %s: %w", option[0], err)
 		}
 	}
+	attributes := unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
+	if t.NoExec {
+		attributes |= unix.MOUNT_ATTR_NOEXEC
+	}
+	if t.NoSwap {
+		if err := setIfKnown(context, "noswap"); err != nil {
+			return nil, err
+		}
+	}
 	if err := unix.FsconfigCreate(context); err != nil {
 		return nil, err
 	}
-	mounted, err := unix.Fsmount(context, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
+	mounted, err := unix.Fsmount(context, unix.FSMOUNT_CLOEXEC, attributes)
 	if err != nil {
 		return nil, err
 	}
 	return &tree{file: os.NewFile(uintptr(mounted), "tmpfs")}, nil
+}
+
+// setIfKnown sets a flag of a file system that older kernels do not have. One that
+// is not known leaves the file system as it was.
+func setIfKnown(context int, flag string) error {
+	if err := unix.FsconfigSetFlag(context, flag); err != nil && !errors.Is(err, unix.EINVAL) {
+		return fmt.Errorf("setting %s: %w", flag, err)
+	}
+	return nil
 }

@@ -259,7 +259,7 @@ func newMapper(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 	for _, kind := range []string{"PersistentVolume", "Node", "Namespace"} {
 		mapper.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeRoot)
 	}
-	for _, kind := range []string{"PavProvisioner", "PavVolume", "PavStage", "PavSnapshot"} {
+	for _, kind := range []string{"PavProvisioner", "PavVolume", "PavStage", "PavSnapshot", "PavBucket", "PavBucketAccess"} {
 		mapper.Add(pavv1.GroupVersion.WithKind(kind), meta.RESTScopeRoot)
 	}
 	for _, kind := range []string{"CSIDriver", "CSINode"} {

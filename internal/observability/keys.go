@@ -9,12 +9,15 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// The keys of log lines of both agents. The values of claims and pods are NAMESPACE/NAME.
+// The keys of log lines of both agents. The values of claims, of BucketAccesses and of pods are NAMESPACE/NAME.
 const (
 	Claim           = "claim"
 	Volume          = "volume"   // the name of the PersistentVolume, and of the PavVolume
 	Stage           = "stage"    // the name of the PavStage
 	Snapshot        = "snapshot" // the name of the PavSnapshot
+	Bucket          = "bucket"   // the name of the PavBucket
+	Access          = "access"   // the name of the PavBucketAccess
+	BucketAccess    = "bucketAccess"
 	Node            = "node"
 	Pod             = "pod"
 	Provisioner     = "provisioner"

@@ -148,18 +148,10 @@ func (r SnapshotRequest) variables(handle string) (template.Variables, error) {
 		{"snapshotClass", recorded.SnapshotClass, &objects.Class}, {"persistentVolume", recorded.PersistentVolume, &objects.Volume},
 		{"claim", recorded.Claim, &objects.Claim},
 	} {
-		if object.raw == nil {
-			continue
+		var err error
+		if *object.into, err = copyOf(r.Record, "PavSnapshot", "spec.objects."+object.field, object.raw); err != nil {
+			return nil, err
 		}
-		value, err := template.Decode(*object.raw)
-		if err != nil {
-			return nil, fmt.Errorf("spec.objects.%s of PavSnapshot %q: %w", object.field, r.Record.Name, err)
-		}
-		decoded, ok := value.(map[string]any)
-		if !ok {
-			return nil, fmt.Errorf("spec.objects.%s of PavSnapshot %q is not an object", object.field, r.Record.Name)
-		}
-		*object.into = decoded
 	}
 	params, err := SnapshotParameters(r.Record)
 	if err != nil {

@@ -11,25 +11,18 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// PodField returns the field of the template of the pods of a workflow, for errors.
-func PodField(kind string) string {
-	switch kind {
-	case pavv1.WorkflowValidation:
-		return ValidationPod
-	case pavv1.WorkflowCreation:
-		return CreationPod
-	case pavv1.WorkflowExpansion:
-		return ExpansionPod
-	case pavv1.WorkflowModification:
-		return ModificationPod
-	case pavv1.WorkflowSnapshotCreation:
-		return SnapshotCreationPod
-	case pavv1.WorkflowSnapshotDeletion:
-		return SnapshotDeletionPod
-	default:
-		return DeletionPod
-	}
+// podFields are the fields of the templates of the pods of the controller agent, by their workflows.
+var podFields = map[string]string{
+	pavv1.WorkflowValidation: ValidationPod, pavv1.WorkflowCreation: CreationPod, pavv1.WorkflowExpansion: ExpansionPod,
+	pavv1.WorkflowModification: ModificationPod, pavv1.WorkflowDeletion: DeletionPod,
+	pavv1.WorkflowSnapshotCreation: SnapshotCreationPod, pavv1.WorkflowSnapshotDeletion: SnapshotDeletionPod,
+	pavv1.WorkflowBucketValidation: BucketValidationPod, pavv1.WorkflowBucketCreation: BucketCreationPod,
+	pavv1.WorkflowBucketUpdate: BucketUpdatePod, pavv1.WorkflowBucketDeletion: BucketDeletionPod,
+	pavv1.WorkflowGrant: GrantPod, pavv1.WorkflowRevocation: RevocationPod,
 }
+
+// PodField returns the field of the template of the pods of a workflow of the controller agent, for errors.
+func PodField(kind string) string { return podFields[kind] }
 
 // Placement limits where a pod may run, in addition to its template.
 type Placement struct {

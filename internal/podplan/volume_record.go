@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/template"
@@ -38,13 +39,21 @@ func provisionedClaim(volume *pavv1.PavVolume) (raw *apiextensionsv1.JSON, field
 }
 
 func recorded(volume *pavv1.PavVolume, field string, raw apiextensionsv1.JSON) (map[string]any, error) {
-	value, err := template.Decode(raw)
+	return copyOf(volume, "PavVolume", field, &raw)
+}
+
+// copyOf returns the copy of an object in a field of a record of a kind; nil if it has none.
+func copyOf(record metav1.Object, kind, field string, raw *apiextensionsv1.JSON) (map[string]any, error) {
+	if raw == nil {
+		return nil, nil
+	}
+	value, err := template.Decode(*raw)
 	if err != nil {
-		return nil, fmt.Errorf("%s of PavVolume %q: %w", field, volume.Name, err)
+		return nil, fmt.Errorf("%s of %s %q: %w", field, kind, record.GetName(), err)
 	}
 	object, ok := value.(map[string]any)
 	if !ok {
-		return nil, fmt.Errorf("%s of PavVolume %q is not an object", field, volume.Name)
+		return nil, fmt.Errorf("%s of %s %q is not an object", field, kind, record.GetName())
 	}
 	return object, nil
 }

@@ -105,6 +105,14 @@ const (
 	SnapshotCreationPod = "spec.snapshotCreation.podTemplate"
 	SnapshotDeletionPod = "spec.snapshotDeletion.podTemplate"
 
+	BucketValidationPod = "spec.bucketValidation.podTemplate"
+	BucketCreationPod   = "spec.bucketCreation.podTemplate"
+	BucketUpdatePod     = "spec.bucketUpdate.podTemplate"
+	BucketDeletionPod   = "spec.bucketDeletion.podTemplate"
+
+	GrantPod      = "spec.bucketAccessGrant.podTemplate"
+	RevocationPod = "spec.bucketAccessRevoke.podTemplate"
+
 	StagingPod   = "spec.volumeStaging.podTemplate"
 	UnstagingPod = "spec.volumeUnstaging.podTemplate"
 

@@ -88,6 +88,19 @@ const (
 
 	// PodsBySnapshot finds workflow pods by the name of the PavSnapshot that controls them.
 	PodsBySnapshot = "pod.snapshot"
+
+	// PodsByBucket finds workflow pods by the name of the PavBucket that controls them, and PodsByAccess by that of the
+	// PavBucketAccess.
+	PodsByBucket = "pod.bucket"
+	PodsByAccess = "pod.access"
+
+	// BucketsByProvisioner finds PavBuckets by their provisioner, and BucketsByStorage by what StorageOfBucket returns, in a Bucket.
+	BucketsByProvisioner = "bucket.provisioner"
+	BucketsByStorage     = "bucket.storage"
+
+	// AccessesByBucket finds PavBucketAccesses by the names of their PavBuckets, and AccessesByProvisioner by their provisioner.
+	AccessesByBucket      = "access.bucket"
+	AccessesByProvisioner = "access.provisioner"
 )
 
 // buckets is how many keys an index has at most whose keys few objects share. With a key of its own for each object, half of an
@@ -222,6 +235,20 @@ var indexes = []index{
 	inBucket(&pavv1.PavSnapshot{}, SnapshotsByStorage, StorageOfSnapshot),
 	of(&corev1.Pod{}, PodsByVolume, controlledBy("PavVolume")),
 	of(&corev1.Pod{}, PodsBySnapshot, controlledBy("PavSnapshot")),
+	of(&corev1.Pod{}, PodsByBucket, controlledBy("PavBucket")),
+	of(&corev1.Pod{}, PodsByAccess, controlledBy("PavBucketAccess")),
+	of(&pavv1.PavBucket{}, BucketsByProvisioner, func(b *pavv1.PavBucket) string { return b.Spec.Provisioner }),
+	inBucket(&pavv1.PavBucket{}, BucketsByStorage, StorageOfBucket),
+	inBucket(&pavv1.PavBucket{}, bucketsByClaim, claimOfBucket),
+	inBucket(&pavv1.PavBucketAccess{}, accessesByRequester, requesterOfAccess),
+	of(&pavv1.PavBucketAccess{}, AccessesByProvisioner, func(a *pavv1.PavBucketAccess) string { return a.Spec.Provisioner }),
+	ofMany(&pavv1.PavBucketAccess{}, AccessesByBucket, func(a *pavv1.PavBucketAccess) []string {
+		names := make([]string, len(a.Spec.Buckets))
+		for i := range a.Spec.Buckets {
+			names[i] = a.Spec.Buckets[i].Bucket
+		}
+		return names
+	}),
 }
 
 // controlledBy returns the name of a pod's controller, if it is of the kind.

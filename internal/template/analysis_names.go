@@ -33,19 +33,42 @@ func (n *names) question() jinja.Question {
 	}
 	for _, v := range n.vars {
 		q.Names[v.Name] = true
-		q.Objects[v.Name] = isObject(v.Type)
+		q.Objects[v.Name] = isObject(v.Type) || v.isOfTenant()
 	}
 	return q
 }
 
 func isObject(kind string) bool {
 	switch kind {
-	case typeClaim, typeClass, typeVolume, typeNode, typeSnapshot, typeSnapshotContent, typeSnapshotClass, TypeSource:
+	case typeClaim, typeClass, typeVolume, typeNode, typeSnapshot, typeSnapshotContent, typeSnapshotClass:
+		return true
+	default:
+		return isOfBucket(kind) || HasKnownKeys(kind)
+	}
+}
+
+// isOfBucket reports whether variables of a type are objects of buckets.
+func isOfBucket(kind string) bool {
+	switch kind {
+	case typeBucketClaim, typeBucketClass, typeAccess, typeAccessClass, typeNamespace:
 		return true
 	default:
 		return false
 	}
 }
+
+// HasKnownKeys reports whether variables of a type are mappings that PaV makes, so that all of their keys are known.
+func HasKnownKeys(kind string) bool {
+	switch kind {
+	case TypeSource, TypeQuota, TypeServiceAccount, TypeRotation:
+		return true
+	default:
+		return false
+	}
+}
+
+// isOfTenant reports whether a tenant chooses the value of a variable, or a part of it.
+func (v Variable) isOfTenant() bool { return v.Trust == TrustTenant || v.Trust == TrustName }
 
 func (n *names) variable(name string) (Variable, bool) {
 	if name == returnedClaim {
@@ -116,28 +139,41 @@ func (n *names) path(p jinja.Path) Path {
 
 func (n *names) chosenByTenant(root string) bool {
 	v, ok := n.variable(root)
-	return ok && v.Trust == TrustTenant
+	return ok && v.isOfTenant()
 }
 
 func (n *names) flow(f jinja.Flow) Flow {
+	v, _ := n.variable(f.Root)
 	return Flow{
 		Source: strings.Join(append([]string{f.Root}, f.Keys...), "."), Keys: f.Keys,
-		Line: f.Line, Column: f.Column, Shell: f.Word, Safe: isSafe(f.Keys),
+		Line: f.Line, Column: f.Column, Shell: f.Word, Safe: v.isSafe(f.Keys),
 	}
 }
 
-// safeKeys are the fields of a claim whose values cannot have characters with a meaning in a shell: names of
-// Kubernetes, enumerations, quantities, and fields that only the cluster writes.
-var safeKeys = [][]string{
+// safeMetadata are the fields of any object whose values cannot have characters with a meaning in a shell: names of Kubernetes, and
+// fields that only the cluster writes.
+var safeMetadata = [][]string{
 	{"apiVersion"}, {"kind"},
 	{"metadata", "name"}, {"metadata", "namespace"}, {"metadata", "uid"}, {"metadata", "creationTimestamp"},
 	{"metadata", "resourceVersion"}, {"metadata", "generation"},
+}
+
+// safeKeys are further such fields of a PersistentVolumeClaim: names, enumerations, quantities, and fields that only the cluster writes.
+// The APIs of buckets accept any text in theirs.
+var safeKeys = [][]string{
 	{"spec", "volumeMode"}, {"spec", "accessModes"}, {"spec", "storageClassName"}, {"spec", "volumeName"}, {"spec", "resources"},
 	{"status"},
 }
 
-func isSafe(keys []string) bool {
-	return slices.ContainsFunc(safeKeys, func(safe []string) bool {
-		return len(keys) >= len(safe) && slices.Equal(keys[:len(safe)], safe)
-	})
+// isSafe reports whether a part of a variable that a tenant chooses cannot have characters with a meaning in a shell.
+func (v Variable) isSafe(keys []string) bool {
+	begins := func(safe []string) bool { return len(keys) >= len(safe) && slices.Equal(keys[:len(safe)], safe) }
+	switch {
+	case v.Trust == TrustName:
+		return true
+	case !isObject(v.Type):
+		return false // such as a mapping with keys of the tenant
+	default:
+		return slices.ContainsFunc(safeMetadata, begins) || !isOfBucket(v.Type) && slices.ContainsFunc(safeKeys, begins)
+	}
 }

@@ -52,7 +52,7 @@ func TestAnalyze_Mistakes(t *testing.T) {
 		"a value and another":          {"volumeCreation", "{{ nope and 'x' }}", []string{"line 1, column 4: 'nope' is not known here"}, nil},
 		"what is optional":             {"volumeValidation", "{{ sc.x }}{{ pvc.x }}{{ pv.x }}{{ handle }}{{ selectedNode.x }}", nil, nil},
 		"several, in order":            {"volumeStaging", "{{ b | nosuch }}\n{{ a }}{% if c %}{% endif %}", []string{"line 1, column 4: 'b' is not known here", "line 1, column 8: there is no filter 'nosuch'", "line 2, column 4: 'a' is not known here"}, []string{"line 2, column 14: 'c' is not known here"}},
-		"a section that is none":       {"volume", "{{ params }}", []string{"line 1, column 4: 'params' is not known here; it is known in volumeValidation, volumeCreation, volumeExpansion, volumeModification, volumeDeletion, snapshotCreation, snapshotDeletion, volumeStaging, volumeExpansion.nodePodTemplate and volumeUnstaging"}, nil},
+		"a section that is none":       {"volume", "{{ params }}", []string{"line 1, column 4: 'params' is not known here; it is known in volumeValidation, volumeCreation, volumeExpansion, volumeModification, volumeDeletion, snapshotCreation, snapshotDeletion, volumeStaging, volumeExpansion.nodePodTemplate, volumeUnstaging, bucketValidation, bucketCreation, bucketUpdate, bucketDeletion, bucketAccessGrant and bucketAccessRevoke"}, nil},
 	}
 	e := NewEvaluator(DefaultLimits())
 	for name, test := range tests {
@@ -218,14 +218,29 @@ func TestContext_IsWhatTemplatesGet(t *testing.T) {
 	}
 	staging := must(StagingVariables(volume, claim, claim, node, true))
 	static := must(StagingVariables(volume, claim, nil, node, true))
+	snapshot := must(SnapshotVariables(SnapshotObjects{Snapshot: claim, Content: claim, Class: class, Volume: volume, Claim: claim}, map[string]string{"a": "b"}, "d", "h"))
 	contexts := map[string][]Variables{
-		"volumeValidation": {must(DynamicValidationVariables(Request{Claim: claim, Class: class, Node: node})), must(DynamicValidationVariables(Request{Claim: claim, Class: class})), must(StaticValidationVariables(volume))},
-		"volumeCreation":   {must(CreationVariables(Request{Claim: claim, Class: class, Node: node})), must(CreationVariables(Request{Claim: claim, Class: class}))},
-		"volumeDeletion":   {must(DeletionVariables(Request{Claim: claim, Class: class, Node: node}, claim, "h")), must(DeletionVariables(Request{Claim: claim, Class: class}, claim, ""))},
-		"volumeExpansion":  {must(ExpansionVariables(volume, claim, class, 2, []string{"n1"})), must(ExpansionVariables(volume, claim, nil, 2, nil))},
-		"volumeStaging":    {staging, static},
-		"volumeUnstaging":  {staging, static},
-		NodeExpansion:      {must(NodeExpansionVariables(volume, claim, claim, node, true, 2)), must(NodeExpansionVariables(volume, claim, nil, node, true, 2))},
+		"volumeValidation":   {must(DynamicValidationVariables(Request{Claim: claim, Class: class, Node: node})), must(DynamicValidationVariables(Request{Claim: claim, Class: class})), must(StaticValidationVariables(volume))},
+		"volumeCreation":     {must(CreationVariables(Request{Claim: claim, Class: class, Node: node})), must(CreationVariables(Request{Claim: claim, Class: class}))},
+		"volumeDeletion":     {must(DeletionVariables(Request{Claim: claim, Class: class, Node: node}, claim, "h")), must(DeletionVariables(Request{Claim: claim, Class: class}, claim, ""))},
+		"volumeExpansion":    {must(ExpansionVariables(volume, claim, class, 2, []string{"n1"})), must(ExpansionVariables(volume, claim, nil, 2, nil))},
+		"volumeModification": {must(ModificationVariables(volume, claim, class, map[string]string{"a": "b"}, nil, []string{"n1"})), must(ModificationVariables(volume, claim, nil, nil, nil, nil))},
+		"snapshotCreation":   {snapshot},
+		"snapshotDeletion":   {snapshot},
+		"volumeStaging":      {staging, static},
+		"volumeUnstaging":    {staging, static},
+		NodeExpansion:        {must(NodeExpansionVariables(volume, claim, claim, node, true, 2)), must(NodeExpansionVariables(volume, claim, nil, node, true, 2))},
+		"bucketValidation":   {BucketVariables(wholeBucket(t)), BucketVariables(Bucket{})},
+		"bucketCreation":     {BucketVariables(wholeBucket(t)), BucketVariables(Bucket{})},
+		"bucketUpdate":       {BucketUpdateVariables(wholeBucket(t), "id"), BucketUpdateVariables(Bucket{}, "")},
+		"bucketDeletion":     {BucketDeletionVariables(wholeBucket(t), "id", true), BucketDeletionVariables(Bucket{}, "", false)},
+		"bucketAccessGrant":  {GrantVariables(wholeAccess(t)), GrantVariables(Access{})},
+		"bucketAccessRevoke": {RevocationVariables(wholeAccess(t), "id"), RevocationVariables(Access{}, "")},
+	}
+	for _, section := range sections {
+		if contexts[section] == nil {
+			t.Errorf("%s is not compared", section)
+		}
 	}
 	for section, variants := range contexts {
 		described, ok := Context(section)
@@ -270,7 +285,7 @@ func isOfType(value any, name string) bool {
 	case bool:
 		return name == "boolean"
 	case []any:
-		return name == "list of string"
+		return name == "list of string" || name == typeBuckets
 	case map[string]any:
 		return name == "mapping of strings" || isObject(name)
 	default:

@@ -17,6 +17,8 @@ const (
 	// TrustAdministrator: users who may write StorageClasses, PersistentVolumes and Nodes, or the provisioner's own
 	// pods.
 	TrustAdministrator
+	// TrustName: users who may write claims, of characters without a meaning in a shell: a name.
+	TrustName
 	// TrustTenant: users who may write claims.
 	TrustTenant
 )
@@ -57,8 +59,10 @@ type Variable struct {
 // NodeExpansion is the section of the one field whose context is another than that of the fields beside it.
 const NodeExpansion = "volumeExpansion.nodePodTemplate"
 
-// sections are the fields of a PavProvisioner's spec that have contexts, in the order of a volume's life.
-var sections = []string{"volumeValidation", "volumeCreation", "volumeExpansion", "volumeModification", "volumeDeletion", "snapshotCreation", "snapshotDeletion", "volumeStaging", NodeExpansion, "volumeUnstaging"}
+// sections are the fields of a PavProvisioner's spec that have contexts, in the order of a volume's and of a bucket's life.
+var sections = append([]string{
+	"volumeValidation", "volumeCreation", "volumeExpansion", "volumeModification", "volumeDeletion", "snapshotCreation", "snapshotDeletion", "volumeStaging", NodeExpansion, "volumeUnstaging",
+}, bucketSections...)
 
 // Context returns the variables that the templates of a section, such as "volumeCreation", can use, and whether the
 // section exists. Each section also has the function get_pvc.
@@ -88,7 +92,7 @@ func Context(section string) ([]Variable, bool) {
 			Name: "newCapacity", Type: "integer", Doc: "The capacity that the volume is to have on the node, in bytes.",
 		}), true
 	default:
-		return nil, false
+		return contextOfBuckets(section)
 	}
 }
 

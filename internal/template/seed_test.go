@@ -25,6 +25,7 @@ func TestRandom_IsOfTheVolumeAndTheField(t *testing.T) {
 	for name, again := range map[string]any{
 		"once more":                   evaluate("spec.a", "one", "1", nil),
 		"the claim has changed since": evaluate("spec.a", "one", "2", nil),
+		"the namespace is gone":       evaluate("spec.a", "one", "1", Variables{"namespace": map[string]any{"metadata": map[string]any{"uid": "other"}}}),
 		"and is asked for more":       evaluate("spec.a", "one", "1", Variables{"requestedMinCapacity": int64(1), "readOnly": true, "params": map[string]any{"a": "b"}}),
 	} {
 		if again != first {
@@ -34,6 +35,8 @@ func TestRandom_IsOfTheVolumeAndTheField(t *testing.T) {
 	for name, other := range map[string]any{
 		"another claim":  evaluate("spec.a", "two", "1", nil),
 		"another field":  evaluate("spec.b", "one", "1", nil),
+		"another bucket": evaluate("spec.a", "one", "1", Variables{"bucketName": "b"}),
+		"a rotation":     evaluate("spec.a", "one", "1", Variables{"accountName": "ba-1"}),
 		"another handle": evaluate("spec.a", "one", "1", Variables{"volumeHandle": "h"}),
 	} {
 		if other == first {

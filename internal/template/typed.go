@@ -74,6 +74,21 @@ func ParseCapacity(text string) (int64, error) {
 	}
 }
 
+// Count returns an evaluated number of things: a whole number that is not below zero.
+func Count(field string, value any) (int64, error) {
+	text, err := Text(field, value)
+	if err != nil {
+		return 0, &Error{Field: field, Err: fmt.Errorf("must be a whole number, not %s", describe(value))}
+	}
+	number, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || number < 0 {
+		return 0, &Error{Field: field, Err: errNoCount}
+	}
+	return number, nil
+}
+
+var errNoCount = errors.New("must be a whole number of at least 0")
+
 var (
 	errNoQuantity = errors.New("the capacity is neither a quantity such as 10Gi nor a number of bytes")
 	errTooMuch    = fmt.Errorf("the capacity is more than %d bytes", int64(math.MaxInt64))

@@ -38,3 +38,19 @@ func TestText(t *testing.T) {
 		}
 	}
 }
+
+func TestCount(t *testing.T) {
+	for text, want := range map[string]int64{"0": 0, "5": 5, "9223372036854775807": 9223372036854775807} {
+		if got, err := Count("spec.x", text); err != nil || got != want {
+			t.Errorf("%q: got %d, %v, want %d", text, got, err, want)
+		}
+	}
+	if got, err := Count("spec.x", int64(7)); err != nil || got != 7 {
+		t.Errorf("7: got %d, %v", got, err)
+	}
+	for _, value := range []any{"", "-1", "1.5", "1Gi", "x", "9223372036854775808", int64(-1), 1.5, nil, true, []any{}} {
+		if got, err := Count("spec.x", value); err == nil || !strings.HasPrefix(err.Error(), "spec.x: must be a whole number") {
+			t.Errorf("%v: got %d, %v, want an error", value, got, err)
+		}
+	}
+}

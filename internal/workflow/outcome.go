@@ -3,6 +3,7 @@ package workflow
 import (
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 
 // Failure returns why a failed pod failed. PodError is the text that the pod wrote to /pav/error, or "". The message,
 // which users of claims read, ends with that text and with the command that shows the pod's logs; it does not have
-// the logs. The caller sets the time of the failure.
+// the logs. Of a grant or revocation pod, the failure has nothing else that its containers have written. The caller sets the time of the failure.
 func Failure(workflow string, pod *corev1.Pod, podError string) *pavv1.WorkflowFailure {
 	failure := &pavv1.WorkflowFailure{
 		Workflow:     workflow,
@@ -32,7 +33,9 @@ func Failure(workflow string, pod *corev1.Pod, podError string) *pavv1.WorkflowF
 		ended := status.State.Terminated
 		failure.ExitCode = &ended.ExitCode
 		what += fmt.Sprintf("%scontainer %q %s", next, status.Name, howEnded(ended))
-		failure.Log = lastLines(ended.Message)
+		if !PrintsSecrets(workflow) {
+			failure.Log = lastLines(ended.Message)
+		}
 	}
 
 	failure.Message = fmt.Sprintf("pod %s/%s %s", pod.Namespace, pod.Name, what)
@@ -116,7 +119,7 @@ func Waiting(pod *corev1.Pod) string {
 	}
 	for status := range containers(pod) {
 		if waiting := status.State.Waiting; waiting != nil && obstructs(waiting.Reason) {
-			return fmt.Sprintf("pod %s/%s, container %q: %s", pod.Namespace, pod.Name, status.Name, shorten(obstacle(status), maxWords))
+			return fmt.Sprintf("pod %s/%s, container %q: %s", pod.Namespace, pod.Name, status.Name, shorten(obstacle(status, PrintsSecrets(pod.Labels[pavv1.WorkflowLabel])), maxWords))
 		}
 	}
 	return ""
@@ -128,10 +131,19 @@ func obstructs(reason string) bool {
 	return reason != "" && reason != "ContainerCreating" && reason != "PodInitializing"
 }
 
-// obstacle returns the reason and the message why a container waits, and how it ended if it has run.
-func obstacle(status *corev1.ContainerStatus) string {
+// neverQuoting are the reasons why a container waits with whose messages kubelet never quotes a container, as it has not run. With
+// PostStartHookError, for one, the message has what the hook has printed.
+var neverQuoting = []string{
+	"ErrImagePull", "ImagePullBackOff", "ImageInspectError", "ErrImageNeverPull", "InvalidImageName", "RegistryUnavailable",
+	"SignatureValidationFailed", "CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff",
+}
+
+// obstacle returns the reason and the message why a container waits, and how it ended if it has run. If the container is
+// secretive, the message is left out if it may quote the container.
+func obstacle(status *corev1.ContainerStatus, secretive bool) string {
 	text := status.State.Waiting.Reason
-	if message := oneLine(status.State.Waiting.Message); message != "" {
+	message := oneLine(status.State.Waiting.Message)
+	if message != "" && (!secretive || slices.Contains(neverQuoting, text)) {
 		text += ": " + message
 	}
 	if ended := status.LastTerminationState.Terminated; ended != nil {

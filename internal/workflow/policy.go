@@ -21,7 +21,8 @@ const DefaultNamespace = "pav-pods"
 const PavVolume = "pav"
 
 const (
-	pavPath = "/pav"
+	pavPath         = "/pav"
+	credentialsPath = pavPath + "/" + CredentialsDirectory
 
 	// nodeCritical is the priority class of staging and unstaging pods whose template has none: a staging pod must
 	// not be evicted for a less important pod while clients use its volume.
@@ -29,6 +30,11 @@ const (
 
 	// longestRun is when Kubernetes ends a validation, creation, expansion, modification or deletion pod whose template has no deadline.
 	longestRun = 24 * time.Hour
+
+	// terminationLog is where a container of a grant or revocation pod finds the file that kubelet keeps for it on the node's disk, and whose content
+	// it puts into the status of the pod. It must be somewhere. No script writes there by habit, as to /dev/termination-log, and
+	// nobody who lists /pav/credentials finds it.
+	terminationLog = "/dev/pav-termination-log"
 
 	// daemonSetPod makes the cluster autoscaler ignore a pod that cannot move to another node.
 	daemonSetPod = "cluster-autoscaler.kubernetes.io/daemonset-pod"
@@ -136,6 +142,10 @@ func setDefaults(spec *corev1.PodSpec, workflow string) {
 		spec.NodeSelector = merge(spec.NodeSelector, map[string]string{corev1.LabelOSStable: string(corev1.Linux)})
 	}
 	eachContainer(spec, func(container *corev1.Container) {
+		if PrintsSecrets(workflow) {
+			container.TerminationMessagePath = terminationLog
+			container.TerminationMessagePolicy = corev1.TerminationMessageReadFile
+		}
 		// The last log lines of a failed container are then in the pod's status, which the agents can read without
 		// the right to read logs, and record for administrators.
 		if container.TerminationMessagePolicy == "" {
@@ -257,6 +267,12 @@ func addPav(spec *corev1.PodSpec, workflow string) {
 			Name: PavVolume, MountPath: pavPath, MountPropagation: propagation(workflow, container),
 		})
 	})
+}
+
+// PrintsSecrets reports whether what pods of a workflow print may have credentials of clients, so that PaV repeats none of it. A revocation
+// pod may list a user of whom it removes one key, with the key that stays.
+func PrintsSecrets(workflow string) bool {
+	return workflow == pavv1.WorkflowGrant || workflow == pavv1.WorkflowRevocation
 }
 
 // OnNode reports whether the pods of a workflow run on the node that has the volume staged, with the /pav of the stage.

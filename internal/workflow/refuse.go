@@ -46,15 +46,15 @@ func Problems(field string, template *corev1.PodTemplateSpec, workflow string) [
 	}
 	r.keys(field+".metadata.labels", template.Labels)
 	r.keys(field+".metadata.annotations", template.Annotations)
-	if size := sizeOf(template.Annotations); size > maxAnnotations {
-		r.add(field+".metadata.annotations", fmt.Errorf("they have %d bytes, and may have %d", size, maxAnnotations))
+	if size, most := sizeOf(template.Annotations), maxAnnotations(workflow); size > most {
+		r.add(field+".metadata.annotations", fmt.Errorf("they have %d bytes, and may have %d", size, most))
 	}
 	if workflow != pavv1.WorkflowStaging && template.Spec.RestartPolicy == corev1.RestartPolicyAlways {
 		r.add(field+".spec.restartPolicy", errors.New("must be Never or OnFailure, as a pod that is always restarted never completes"))
 	}
 	r.volumes(field+".spec.volumes", template.Spec.Volumes)
-	r.mounts(field+".spec.initContainers", template.Spec.InitContainers)
-	r.mounts(field+".spec.containers", template.Spec.Containers)
+	r.mounts(field+".spec.initContainers", template.Spec.InitContainers, workflow)
+	r.mounts(field+".spec.containers", template.Spec.Containers, workflow)
 	return r.problems
 }
 
@@ -75,8 +75,14 @@ func (r *refusals) add(field string, err error) {
 	r.problems = append(r.problems, &ProblemError{Field: field, Err: err})
 }
 
-// maxAnnotations reserves some of the 256 KiB that the API server accepts for the annotations of PaV.
-const maxAnnotations = 192 << 10
+// maxAnnotations returns how many bytes the annotations of a template may have. The rest of the 256 KiB that the API server accepts is
+// for those of PaV: the result has up to 110 KiB of sealed credentials, or 80 KiB of what clients are told of a bucket.
+func maxAnnotations(workflow string) int {
+	if workflow == pavv1.WorkflowGrant || workflow == pavv1.WorkflowBucketCreation {
+		return 64 << 10
+	}
+	return 192 << 10
+}
 
 func sizeOf(values map[string]string) int {
 	size := 0
@@ -105,11 +111,15 @@ func (r *refusals) volumes(field string, volumes []corev1.Volume) {
 	}
 }
 
-func (r *refusals) mounts(field string, containers []corev1.Container) {
+func (r *refusals) mounts(field string, containers []corev1.Container, workflow string) {
 	for i, container := range containers {
 		for j, mount := range container.VolumeMounts {
-			if path.Clean("/"+mount.MountPath) == pavPath {
-				r.add(fmt.Sprintf("%s[%d].volumeMounts[%d].mountPath", field, i, j), fmt.Errorf("%s %w", pavPath, errClash))
+			at, where := path.Clean("/"+mount.MountPath), fmt.Sprintf("%s[%d].volumeMounts[%d].mountPath", field, i, j)
+			switch {
+			case at == pavPath:
+				r.add(where, fmt.Errorf("%s %w", pavPath, errClash))
+			case workflow == pavv1.WorkflowGrant && strings.HasPrefix(at+"/", credentialsPath+"/"):
+				r.add(where, fmt.Errorf("%s %w, so that credentials are on no disk", credentialsPath, errClash))
 			}
 		}
 	}

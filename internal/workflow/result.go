@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -11,23 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
-)
-
-// The files that a pod of the controller agent may leave in /pav, and the greatest size of each in bytes. CSI: a volume ID and a
-// snapshot ID have "maximum size of 128 bytes".
-const (
-	ReadyFile          = "ready"
-	HandleFile         = "handle"
-	CapacityFile       = "capacity"
-	SnapshotHandleFile = "snapshotHandle"
-	SnapshotSizeFile   = "snapshotSize"
-	ErrorFile          = "error"
-	InfeasibleFile     = "infeasible"
-
-	MaxHandle     = 128
-	MaxCapacity   = 64
-	MaxError      = 4 << 10
-	MaxInfeasible = MaxError
 )
 
 // Result has the files that a pod left in /pav, as the node agent read them after all containers had ended, or the
@@ -45,12 +29,28 @@ type Result struct {
 	SnapshotSize   string `json:"snapshotSize,omitempty"`
 	Error          string `json:"error,omitempty"`
 
+	// BucketID and AccountID identify what a creation pod of a bucket, or a grant pod, has made; "" if there is no such file.
+	BucketID  string `json:"bucketId,omitempty"`
+	AccountID string `json:"accountId,omitempty"`
+
+	// Created says that the creation pod of a bucket found the bucket to be the claim's.
+	Created bool `json:"created,omitempty"`
+
+	// Info has the texts of the files in the directory info of a creation pod of a bucket, by name: "endpoint", "extra/KEY".
+	Info map[string]string `json:"info,omitempty"`
+
+	// Expires is when the credentials of a grant pod end, in RFC 3339; "" if they do not.
+	Expires string `json:"expires,omitempty"`
+
+	// Sealed are the credentials of a grant pod, which only the controller agent can open; see package credentials.
+	Sealed []byte `json:"sealed,omitempty"`
+
 	// Infeasible is the text of the file by which a pod that fails promises that it has changed nothing, and that it would
 	// fail again; nil if there is no such file.
 	Infeasible *string `json:"infeasible,omitempty"`
 
-	// Unreadable says, by name of file, why an existing file could not be read: it is not a regular file, too large,
-	// or not valid UTF-8.
+	// Unreadable says, by path below /pav, why an existing file or directory could not be read, or may not be told: it is not a
+	// regular file, too large, or not valid UTF-8. A path that is not plain text is quoted.
 	Unreadable map[string]string `json:"unreadable,omitempty"`
 }
 
@@ -69,12 +69,17 @@ func CheckHandle(text string) error {
 	return nil
 }
 
-// MayBeReady reports whether the files of a pod are read when it creates /pav/ready: it is a creation pod of a volume or snapshot
-// whose containers are never restarted, sidecars excepted. A container that is, might begin to create it again.
+// Creates reports whether pods of a workflow of the controller agent make something that nobody knows but for their result: a
+// volume, a snapshot, a bucket, or an account.
+func Creates(workflow string) bool {
+	creating := []string{pavv1.WorkflowCreation, pavv1.WorkflowSnapshotCreation, pavv1.WorkflowBucketCreation, pavv1.WorkflowGrant}
+	return slices.Contains(creating, workflow)
+}
+
+// MayBeReady reports whether the files of a pod are read when it creates /pav/ready: its workflow Creates something, and its
+// containers are never restarted, sidecars excepted. A container that is, might begin to create it again.
 func MayBeReady(pod *corev1.Pod) bool {
-	kind := pod.Labels[pavv1.WorkflowLabel]
-	return (kind == pavv1.WorkflowCreation || kind == pavv1.WorkflowSnapshotCreation) && pod.Spec.RestartPolicy == corev1.RestartPolicyNever &&
-		!hasOwnPolicies(&pod.Spec)
+	return Creates(pod.Labels[pavv1.WorkflowLabel]) && pod.Spec.RestartPolicy == corev1.RestartPolicyNever && !hasOwnPolicies(&pod.Spec)
 }
 
 // IsReported reports whether the node agent has written the result of a pod to it.

@@ -32,6 +32,7 @@ type Line struct {
 	cancel context.CancelFunc
 
 	stalled, resumed chan struct{}
+	stallsAt         string // the write that is held; see StallAt
 
 	mu       sync.Mutex
 	isCut    bool
@@ -158,14 +159,18 @@ func isWrite(request *http.Request) bool {
 	return request.Method != http.MethodGet && !strings.Contains(path, "/events") && !strings.Contains(path, "/leases")
 }
 
+func isDryRun(request *http.Request) bool { return request.URL.Query().Has("dryRun") }
+
 // stall holds a request if the agent has stalled, which it does before a write.
 func (l *Line) stall(request *http.Request) *http.Request {
 	l.mu.Lock()
-	if l.StallAfter > 0 && len(l.writes) >= l.StallAfter && isWrite(request) {
+	write := request.Method + " " + request.URL.Path
+	due := l.StallAfter > 0 && len(l.writes) >= l.StallAfter || len(l.held) > 0 || write == l.stallsAt && !isDryRun(request)
+	if due && isWrite(request) {
 		if len(l.held) == 0 {
 			close(l.stalled)
 		}
-		l.held = append(l.held, request.Method+" "+request.URL.Path)
+		l.held = append(l.held, write)
 	}
 	stalled := len(l.held) > 0
 	l.mu.Unlock()
@@ -174,6 +179,13 @@ func (l *Line) stall(request *http.Request) *http.Request {
 	}
 	<-l.resumed
 	return request.WithContext(context.WithoutCancel(request.Context()))
+}
+
+// StallAt makes the agent stall before the next write of a method and path, as in Writes, with StallAfter's effect. A dry run is none.
+func (l *Line) StallAt(write string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stallsAt = write
 }
 
 // Stalled returns a channel that is closed when the first write of a stalled agent is held.

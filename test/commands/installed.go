@@ -27,7 +27,7 @@ var shortNames = []string{"crd", "pv", "pvc", "sc"}
 
 // cluster is what is known of a cluster with PaV without asking one.
 type cluster struct {
-	// kinds has all names of kinds, singular, plural and short, and definitions PaV's own by these names.
+	// kinds has all names of kinds, singular, plural and short, and definitions PaV's own and those that it brings, by these names.
 	kinds       map[string]bool
 	definitions map[string]*apiextensionsv1.CustomResourceDefinition
 
@@ -59,9 +59,13 @@ func newCluster(root string) (*cluster, error) {
 }
 
 func (c *cluster) readDefinitions(root string) error {
-	files, err := filepath.Glob(filepath.Join(root, "deploy/chart/definitions/*.yaml"))
-	if err != nil || len(files) == 0 {
-		return fmt.Errorf("found no definitions: %w", err)
+	var files []string
+	for _, pattern := range []string{"deploy/chart/definitions/*.yaml", "deploy/foreign/*/*.yaml"} {
+		found, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil || len(found) == 0 {
+			return fmt.Errorf("%s: found no definitions: %w", pattern, err)
+		}
+		files = append(files, found...)
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)

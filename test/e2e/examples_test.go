@@ -17,13 +17,17 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// exampleTools is the image that examples/Containerfile makes.
-const exampleTools = "docker.io/albertofaria/pav-example-tools:0.2.0"
+// exampleTools and s3Tools are the images that examples/Containerfile and examples/9-buckets/Containerfile make.
+const (
+	exampleTools = "docker.io/albertofaria/pav-example-tools:0.2.0"
+	s3Tools      = "docker.io/albertofaria/pav-s3-tools:0.2.0"
+)
 
 // imageLoads loads an archive of bin/ into the cluster, when a test first needs it.
 var imageLoads = map[string]func() error{
 	"example-tools.tar": sync.OnceValue(func() error { return loadImage("bin/example-tools.tar") }),
 	"versitygw.tar":     sync.OnceValue(func() error { return loadImage("bin/versitygw.tar") }),
+	"s3-tools.tar":      sync.OnceValue(func() error { return loadImage("bin/s3-tools.tar") }),
 }
 
 func loadImage(path string) error {
@@ -149,8 +153,9 @@ func (e *example) removeAll(t *testing.T) {
 	for _, args := range [][]string{
 		// Volumes are deleted with the help of their server.
 		{"delete", "pods", "-n", e.namespace, "--selector=app!=s3"},
-		{"delete", "volumesnapshots,pvc", "-n", e.namespace, "--all"},
-		{"delete", "--ignore-not-found", "storageclass/" + e.name, "volumesnapshotclass/" + e.name, "pavprovisioner/" + e.name},
+		{"delete", "volumesnapshots,pvc,objectbucketclaims,bucketaccesses", "-n", e.namespace, "--all"},
+		{"delete", "bucketclaims", "-n", e.namespace, "--all"},
+		{"delete", "--ignore-not-found", "storageclass/" + e.name, "bucketclass/" + e.name, "bucketaccessclass/" + e.name + "-write", "bucketaccessclass/" + e.name + "-read", "volumesnapshotclass/" + e.name, "pavprovisioner/" + e.name},
 	} {
 		if _, err := kubectl(ctx, "", args...); err != nil {
 			t.Error(err)
@@ -159,6 +164,9 @@ func (e *example) removeAll(t *testing.T) {
 }
 
 func (e *example) nothingLeft(ctx context.Context) error {
+	if err := (&bucketStore{ledger: &ledger{name: e.name}}).wantNoRecords(ctx); err != nil {
+		return err
+	}
 	volumes, snapshots, stages, pods := &pavv1.PavVolumeList{}, &pavv1.PavSnapshotList{}, &pavv1.PavStageList{}, &corev1.PodList{}
 	for _, list := range []client.ObjectList{volumes, snapshots, stages, pods} {
 		var options []client.ListOption

@@ -261,7 +261,8 @@ func explain(t *testing.T, namespace string) {
 	defer cancel()
 	for _, args := range [][]string{
 		{"get", "pavprovisioners,pavvolumes,pavstages,pv", "-o", "wide"},
-		{"get", "pavvolumes", "-o", "custom-columns=NAME:.metadata.name,STATUS:.status"},
+		{"get", "pavvolumes,pavbuckets,pavbucketaccesses", "-o", "custom-columns=NAME:.metadata.name,STATUS:.status"},
+		{"get", "objectbucketclaims,objectbuckets", "-A", "-o", "wide"},
 		{"get", "pods", "-A", "-o", "wide"},
 		{"-n", namespace, "get", "events", "--sort-by=.lastTimestamp"},
 		{"-n", "pav", "logs", "daemonset/node-agent", "--all-pods", "--tail=40"},

@@ -22,6 +22,8 @@ func TestUninstall_WithHelm_AfterUpgradeAndRollback(t *testing.T) {
 	apply(t, namespace, documents(storageClass("charted"), claim("data", "charted", "ReadWriteOnce"), clientPod("client", "data", "")))
 	waitRunning(t, namespace, "client")
 
+	_, err = kubectl(t.Context(), "", "delete", "-f", bucketsManifest) // the chart does not have it by default
+	must(t, err)
 	helm(t, "install", "pav", "deploy/chart", "--take-ownership", "--force-conflicts", "--wait")
 	wantArgs(t, namespace)
 	helm(t, "upgrade", "pav", "deploy/chart", "--set", "logVerbosity=1", "--set-json", `podDefaults={"imagePullSecrets":[{"name":"mirror"}]}`, "--wait")
@@ -52,7 +54,11 @@ func TestUninstall_WithHelm_AfterUpgradeAndRollback(t *testing.T) {
 	deleteProvisioners(t)
 	helm(t, "uninstall", "pav")
 	// What an uninstallation keeps are the definitions of records, and the namespaces.
-	_, err = kubectl(t.Context(), "", "delete", "crd/pavvolumes.pav.albertofaria.github.io", "crd/pavstages.pav.albertofaria.github.io", "crd/pavsnapshots.pav.albertofaria.github.io", "namespace/pav", "namespace/pav-pods")
+	kept := []string{"delete", "namespace/pav", "namespace/pav-pods"}
+	for _, records := range []string{"pavvolumes", "pavstages", "pavsnapshots", "pavbuckets", "pavbucketaccesses"} {
+		kept = append(kept, "crd/"+records+"."+pavv1.Group)
+	}
+	_, err = kubectl(t.Context(), "", kept...)
 	must(t, err)
 	wantUninstalled(t)
 	wantWorksAgain(t, namespace)

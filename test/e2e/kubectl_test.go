@@ -134,12 +134,7 @@ func wantNothingOf(t *testing.T, name string) {
 			errs = append(errs, gone(ctx, object))
 		}
 		for _, list := range []client.ObjectList{&pavv1.PavVolumeList{}, &pavv1.PavStageList{}} {
-			if err := kube.List(ctx, list, client.MatchingLabels{pavv1.ProvisionerLabel: name}); err != nil {
-				return err
-			}
-			if listLen(list) > 0 {
-				errs = append(errs, errors.New("some of its ledgers"))
-			}
+			errs = append(errs, noneIn(ctx, list, client.MatchingLabels{pavv1.ProvisionerLabel: name}))
 		}
 		return errors.Join(append(errs, wantNoWorkflowPods(ctx, name))...)
 	})

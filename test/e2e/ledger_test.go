@@ -145,10 +145,14 @@ spec:
 		storageClass(l.name)+"# class\n")
 }
 
-// pod returns a field podTemplate whose container runs the script with /storage.
+// pod returns a field podTemplate of a workflow of volumes, whose container runs the script with /storage.
 func (l *ledger) pod(kind, volume, script string) string {
-	script = fmt.Sprintf("hook() { if test -e /storage/hooks/$1; then . /storage/hooks/$1; fi; }\n"+
-		"volume=%s claim={{ pvc.metadata.name | tobash }}\n", volume) + strings.TrimSpace(script)
+	return l.hookedPod(kind, "volume="+volume+" claim={{ pvc.metadata.name | tobash }}\n"+strings.TrimSpace(script))
+}
+
+// hookedPod returns a field podTemplate whose container runs the script with /storage, and with the function hook.
+func (l *ledger) hookedPod(kind, script string) string {
+	script = "hook() { if test -e /storage/hooks/$1; then . /storage/hooks/$1; fi; }\n" + strings.TrimSpace(script)
 	return fmt.Sprintf(`
     podTemplate:
       # %[1]s template

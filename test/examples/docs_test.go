@@ -126,7 +126,7 @@ func TestReadme_IsShort(t *testing.T) {
 
 // What "kubectl pav new" prints has nothing that lint would change.
 func TestSkeletons_LintClean(t *testing.T) {
-	for _, kind := range []string{"dynamic", "local", "fuse", "block", "layer"} {
+	for _, kind := range []string{"dynamic", "local", "fuse", "block", "layer", "bucket"} {
 		out, errs, err := pav(t, "new", kind, "my-"+kind)
 		if err != nil {
 			t.Fatal(err, errs)

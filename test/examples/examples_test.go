@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -99,6 +100,18 @@ func TestDefinition_IsShortAndLintFindsNothing(t *testing.T) {
 	}
 }
 
+// One definition is to serve all APIs of buckets, and volumes: what sets that up, and uses it, stays readable.
+func TestBuckets_AreShort(t *testing.T) {
+	const most = 120
+	lines := 0
+	for _, file := range []string{"provisioner.yaml", "usage.yaml"} {
+		lines += strings.Count(read(t, filepath.Join("../../examples/9-buckets", file)), "\n")
+	}
+	if lines > most {
+		t.Errorf("the files have %d lines together, and may have %d", lines, most)
+	}
+}
+
 // The READMEs say what capabilities cost.
 func TestReadmes_CountLines(t *testing.T) {
 	for name, capabilities := range map[string][]string{"7-reflink-files": {"expansion", "snapshots"}, "8-directory-copies": {"snapshots"}} {
@@ -133,7 +146,11 @@ func TestScripts_PassShellcheck(t *testing.T) {
 					if err != nil {
 						t.Fatalf("render: %v\n%s", err, errs)
 					}
-					for phase, script := range scripts(t, out) {
+					found := scripts(t, out)
+					if buckets := filepath.Base(directory) == "9-buckets"; buckets && len(found) != 4 {
+						t.Errorf("there are the scripts %q, want four", slices.Collect(maps.Keys(found)))
+					}
+					for phase, script := range found {
 						checkScript(t.Context(), t, phase, script)
 					}
 				})
@@ -167,8 +184,11 @@ func usageOf(t *testing.T, directory, claim string) string {
 	return path
 }
 
+// script is a script of a pod, with the options of the shell that runs it.
+type script struct{ shell, text string }
+
 // scripts returns the shell scripts of rendered pods, by workflow.
-func scripts(t *testing.T, rendered string) map[string]string {
+func scripts(t *testing.T, rendered string) map[string]script {
 	t.Helper()
 	var result struct {
 		Phases []struct {
@@ -183,18 +203,19 @@ func scripts(t *testing.T, rendered string) map[string]string {
 	if err := json.Unmarshal([]byte(rendered), &result); err != nil {
 		t.Fatal(err)
 	}
-	found := map[string]string{}
+	found := map[string]script{}
 	for _, phase := range result.Phases {
 		if phase.Pod == nil {
 			continue
 		}
 		for _, container := range phase.Pod.Spec.Containers {
 			words := slices.Concat(container.Command, container.Args)
-			if len(words) != 3 || words[0] != "sh" {
+			if len(words) != 3 || words[0] != "sh" && words[0] != "bash" {
 				t.Errorf("the %s pod runs %q, and no script", phase.Phase, words)
 				continue
 			}
-			found[phase.Phase] = words[2]
+			options := strings.TrimSuffix(words[1], "c") // the shell ends at the first error
+			found[phase.Phase] = script{words[0], "set " + options + "\n" + words[2]}
 		}
 	}
 	if len(found) == 0 {
@@ -203,10 +224,11 @@ func scripts(t *testing.T, rendered string) map[string]string {
 	return found
 }
 
-func checkScript(ctx context.Context, t *testing.T, phase, script string) {
+func checkScript(ctx context.Context, t *testing.T, phase string, s script) {
 	t.Helper()
-	command := exec.CommandContext(ctx, "shellcheck", "--shell=sh", "-")
-	command.Stdin = strings.NewReader(script)
+	// Scripts find s3.sh, which the image has, in their PATH.
+	command := exec.CommandContext(ctx, "shellcheck", "--shell="+s.shell, "--external-sources", "--source-path=../objectstore", "-") //nolint:gosec // sh or bash
+	command.Stdin = strings.NewReader(s.text)
 	out, err := command.CombinedOutput()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
 		t.Errorf("shellcheck on the script of the %s pod:\n%s", phase, out)

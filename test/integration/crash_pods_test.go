@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -26,6 +28,9 @@ type fakeKubelets struct {
 
 	mu    sync.Mutex
 	ended map[string]int // pods by workflow
+
+	// accounts are those that grant pods have made and that no revocation pod has deleted.
+	accounts map[string]bool
 }
 
 // goesOn is the exit code of a pod that does not end.
@@ -39,7 +44,7 @@ func runFakeKubelets(t *testing.T, c *cluster, code func(workflow string, number
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &fakeKubelets{stop: pods.Stop, done: make(chan struct{}), ended: map[string]int{}}
+	h := &fakeKubelets{stop: pods.Stop, done: make(chan struct{}), ended: map[string]int{}, accounts: map[string]bool{}}
 	go func() {
 		defer close(h.done)
 		for event := range pods.ResultChan() {
@@ -52,21 +57,61 @@ func runFakeKubelets(t *testing.T, c *cluster, code func(workflow string, number
 			h.ended[kind]++
 			number := h.ended[kind]
 			h.mu.Unlock()
-			result := workflow.Result{Handle: "made by hand", Capacity: "2Gi"}
-			if kind == pavv1.WorkflowExpansion || kind == pavv1.WorkflowModification {
-				result = workflow.Result{}
-			}
 			exitCode := code(kind, number)
 			if exitCode == goesOn {
 				continue
 			}
-			if err := endPod(ctx, c.Admin, node, pod, result, exitCode); err != nil {
+			h.keepAccount(kind, pod)
+			result, err := resultByHand(kind, pod)
+			if err == nil {
+				err = endPod(ctx, c.Admin, node, pod, result, exitCode)
+			}
+			if err != nil {
 				t.Error(err)
 			}
 		}
 	}()
 	t.Cleanup(func() { h.rest() })
 	return h
+}
+
+// resultByHand returns what a pod of a workflow leaves in /pav.
+func resultByHand(kind string, pod *corev1.Pod) (workflow.Result, error) {
+	switch kind {
+	case pavv1.WorkflowExpansion, pavv1.WorkflowModification:
+		return workflow.Result{}, nil
+	case pavv1.WorkflowBucketCreation:
+		return workflow.Result{Created: true}, nil
+	case pavv1.WorkflowGrant:
+		return sealed(pod, accountIn(pod), canary)
+	default:
+		return workflow.Result{Handle: "made by hand", Capacity: "2Gi"}, nil
+	}
+}
+
+// accountIn returns the account that a grant or revocation pod of a provisioner of ofBuckets is about.
+func accountIn(pod *corev1.Pod) string {
+	account, _, _ := strings.Cut(pod.Annotations["sees"], " in ")
+	return account
+}
+
+// keepAccount keeps a store's account of a pod that ends, as far as the pod is about one.
+func (h *fakeKubelets) keepAccount(kind string, pod *corev1.Pod) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch kind {
+	case pavv1.WorkflowGrant:
+		h.accounts[accountIn(pod)] = true
+	case pavv1.WorkflowRevocation:
+		delete(h.accounts, accountIn(pod))
+	}
+}
+
+// left returns the accounts that are left in the store.
+func (h *fakeKubelets) left() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Sorted(maps.Keys(h.accounts))
 }
 
 // rest stops the fake kubelets and returns how many pods of each workflow they have ended.

@@ -97,7 +97,7 @@ func TestDoctor_SaysWhatIsMissing_AndItsBundleHasNoSecret(t *testing.T) {
 	admin := envtest.User{Name: "doctors-admin", Groups: []string{"system:masters"}}
 	out, code := askDoctor(t, c, admin, "--bundle", bundle)
 	for _, words := range [][]string{
-		{"ok", "definitions", "4 CustomResourceDefinitions are established, and have the fields of version 0.2.0"},
+		{"ok", "definitions", "6 CustomResourceDefinitions are established, and have the fields of version 0.2.0"},
 		{"problem", "controller agent", "0 of 2 replicas are ready"}, {"problem", "webhooks", "ValidatingWebhookConfiguration pav-provisioners does not exist"},
 		{"unknown", "drivers", "no node agent"}, {"ok", "policies", "all 20 are there"}, {"ok", "namespaces", "pav-pods"}, {"ok", "leftovers"},
 	} {
@@ -117,7 +117,7 @@ func TestDoctor_SaysWhatIsMissing_AndItsBundleHasNoSecret(t *testing.T) {
 	for name, words := range map[string]string{
 		"pavprovisioners": "name: doctored", "pavvolumes": "pvc-" + string(claim.UID), "workflow-pods": creation.Name, "csidrivers": "name: doctored",
 		"agent-deployment": "name: controller-agent", "agent-daemonset": "name: node-agent", "doctor": "result: problem", "versions": "kubernetes: v1.",
-		"pavstages": "", "csinodes": "", "agent-pods": "", "events": "",
+		"pavstages": "", "pavbuckets": "", "pavbucketaccesses": "", "csinodes": "", "agent-pods": "", "events": "",
 	} {
 		if text, is := files["pav-bundle/"+name+".yaml"]; !is || !strings.Contains(text, words) {
 			t.Errorf("%s.yaml lacks %q:\n%s", name, words, text)

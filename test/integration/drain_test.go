@@ -162,7 +162,7 @@ func TestStagingPodsOfDaemonSetsMayBeEvicted_WhileTheirNodeIsCordoned(t *testing
 
 func TestControllerToken_SaysOfStagingPodsOnlyThatTheyMayBeEvicted(t *testing.T) {
 	c := start(t)
-	const only, theirs = "finalizers of a pod only", "deletion pods of volumes and snapshots only"
+	const only, theirs = "finalizers of a pod only", "the pods of its own workflows only"
 	stage := mustCreate(t, c, &pavv1.PavStage{ObjectMeta: metav1.ObjectMeta{Name: "policed-eviction"}, Spec: stageSpec("node")})
 	t.Cleanup(func() { mustDeleteLasting(t, c, stage) })
 	pod := func(name, workflow string, labels map[string]string) *corev1.Pod {

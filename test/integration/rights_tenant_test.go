@@ -28,6 +28,8 @@ func TestTenant_HasNoRightsOnPaVsKinds(t *testing.T) {
 	stage := &pavv1.PavStage{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 	volume := &pavv1.PavVolume{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 	snapshot := &pavv1.PavSnapshot{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+	bucket := &pavv1.PavBucket{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+	access := &pavv1.PavBucketAccess{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 	try(t, tenant, []attempt{
 		{"a definition is created", creating(provisionerOf("forged")), notInTheRole},
 		{"a definition is changed", patching(provisioner, relabel), notInTheRole},
@@ -43,6 +45,14 @@ func TestTenant_HasNoRightsOnPaVsKinds(t *testing.T) {
 		{"a snapshot is changed", patching(snapshot, relabel), notInTheRole},
 		{"a snapshot's status is changed", patching(snapshot, `{"status": {}}`, "status"), notInTheRole},
 		{"a snapshot is deleted", deleting(snapshot), notInTheRole},
+		{"a bucket is created", creating(bucket), notInTheRole},
+		{"a bucket is changed", patching(bucket, relabel), notInTheRole},
+		{"a bucket's status is changed", patching(bucket, `{"status": {}}`, "status"), notInTheRole},
+		{"a bucket is deleted", deleting(bucket), notInTheRole},
+		{"an access is created", creating(access), notInTheRole},
+		{"an access is changed", patching(access, relabel), notInTheRole},
+		{"an access's status is changed", patching(access, `{"status": {}}`, "status"), notInTheRole},
+		{"an access is deleted", deleting(access), notInTheRole},
 	})
 }
 

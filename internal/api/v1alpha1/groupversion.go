@@ -19,6 +19,8 @@ func AddToScheme(s *runtime.Scheme) error {
 		&PavVolume{}, &PavVolumeList{},
 		&PavStage{}, &PavStageList{},
 		&PavSnapshot{}, &PavSnapshotList{},
+		&PavBucket{}, &PavBucketList{},
+		&PavBucketAccess{}, &PavBucketAccessList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

@@ -1,5 +1,7 @@
 package v1alpha1
 
+import "slices"
+
 // Driver is the CSI driver that serves /pav to workflow pods.
 const Driver = Group
 
@@ -20,6 +22,10 @@ const (
 	// SnapshotFinalizer holds a PavSnapshot until its storage is deleted.
 	// Written and removed by the controller agent; a retained snapshot has none.
 	SnapshotFinalizer = Group + "/snapshot"
+
+	// BucketFinalizer holds a PavBucket until its bucket is deleted, and a PavBucketAccess until its accounts are revoked.
+	// Written and removed by the controller agent; the record of a retained bucket has none.
+	BucketFinalizer = Group + "/bucket"
 
 	// PodFinalizer holds a workflow pod until its outcome is recorded.
 	// Written and removed by the agent that runs the pod, removed by the controller agent where the node is gone.
@@ -62,6 +68,9 @@ const (
 	// the drain of its node ends. Written and removed by the controller agent; see package drain.
 	EvictableLabel = Group + "/evictable"
 
+	// AccessLabel on a Secret is the UID of the object that asked for access: PaV wrote the Secret, and may replace and delete it.
+	AccessLabel = Group + "/access"
+
 	// AllowPodsLabel on a namespace, set to "true" by an administrator, lets templates place their pods there.
 	AllowPodsLabel = Group + "/allow-pods"
 )
@@ -73,6 +82,22 @@ const (
 
 	// SnapshotAnnotation is the name of the PavSnapshot that a pod works for.
 	SnapshotAnnotation = Group + "/snapshot"
+
+	// BucketAnnotation is the name of the PavBucket that a pod works for.
+	BucketAnnotation = Group + "/bucket"
+
+	// AccessAnnotation is the name of the PavBucketAccess that a pod works for.
+	AccessAnnotation = Group + "/access"
+
+	// SealAnnotation on a grant pod is the public key with which the node agent seals the credentials that the pod leaves; see
+	// package credentials. Written by the controller agent, with the pod.
+	SealAnnotation = Group + "/seal"
+
+	// AccountAnnotation is the number of the account that a grant or revocation pod is about.
+	AccountAnnotation = Group + "/account"
+
+	// PlannedBucketAnnotation on a creation pod of a bucket is the identifier that the definition gives the bucket, if it gives one.
+	PlannedBucketAnnotation = Group + "/planned-bucket"
 
 	// HandleAnnotation is the volume's handle.
 	HandleAnnotation = Group + "/handle"
@@ -87,8 +112,8 @@ const (
 	// containers have ended; see workflow.Result.
 	ResultAnnotation = Group + "/result"
 
-	// GivenAnnotation says that a creation pod that may choose the handle of the volume or snapshot has got /pav, so that its result
-	// will follow. Written by the agent of the pod's node, before the containers start: kubelet may say of a container that
+	// GivenAnnotation says that a creation pod that may choose the handle of the volume or snapshot, or one of a bucket, or a grant
+	// pod, has got /pav, so that its result will follow. Written by the agent of the pod's node, before the containers start: kubelet may say of a container that
 	// it never ran, because the container runtime has lost it with the power of the node.
 	GivenAnnotation = Group + "/given"
 )
@@ -125,6 +150,17 @@ const RetryAnnotation = Group + "/retry"
 // node agent answers in status.syncedTime.
 const SyncAnnotation = Group + "/sync"
 
+// CredentialsNamespace has the keys of attempts to grant access, which the controller agent makes, and the Secrets that bucketAccessGrant
+// names.
+const CredentialsNamespace = "pav-credentials"
+
+// RotateAnnotation on a PavBucketAccess, or on the object that asked for it, requests a new account. The value is the time of the
+// request, as RFC 3339 with microseconds. It is handled once clients have an account whose attempt began later.
+const RotateAnnotation = Group + "/rotate"
+
+// RotateEveryParameter of a class is how often accesses get a new account, as bucketAccessGrant.rotateEvery, which it overrides.
+const RotateEveryParameter = Group + "/rotate-every"
+
 // The workflows, values of WorkflowLabel. Names of their pods begin with the same word. The controller
 // agent runs the pods of WorkflowsOfController, a node agent those of the others and the validation pods that
 // have a StageLabel. WorkflowNodeExpansion is the expansion of a volume on a node that has it.
@@ -137,6 +173,14 @@ const (
 
 	WorkflowSnapshotCreation = "snapshot"
 	WorkflowSnapshotDeletion = "unsnapshot"
+
+	WorkflowBucketValidation = "validate-bucket"
+	WorkflowBucketCreation   = "create-bucket"
+	WorkflowBucketUpdate     = "update-bucket"
+	WorkflowBucketDeletion   = "delete-bucket"
+
+	WorkflowGrant      = "grant"
+	WorkflowRevocation = "revoke"
 
 	WorkflowStaging       = "stage"
 	WorkflowUnstaging     = "unstage"
@@ -153,7 +197,17 @@ func WorkflowsOfSnapshots() []string {
 	return []string{WorkflowSnapshotCreation, WorkflowSnapshotDeletion}
 }
 
+// WorkflowsOfBuckets are the workflows of PavBuckets, in the order of a bucket's life.
+func WorkflowsOfBuckets() []string {
+	return []string{WorkflowBucketValidation, WorkflowBucketCreation, WorkflowBucketUpdate, WorkflowBucketDeletion}
+}
+
+// WorkflowsOfAccesses are the workflows of PavBucketAccesses.
+func WorkflowsOfAccesses() []string {
+	return []string{WorkflowGrant, WorkflowRevocation}
+}
+
 // WorkflowsOfController are the workflows whose pods the controller agent runs.
 func WorkflowsOfController() []string {
-	return append(WorkflowsOfVolumes(), WorkflowsOfSnapshots()...)
+	return slices.Concat(WorkflowsOfVolumes(), WorkflowsOfSnapshots(), WorkflowsOfBuckets(), WorkflowsOfAccesses())
 }

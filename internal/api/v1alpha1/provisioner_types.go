@@ -137,13 +137,45 @@ type PavProvisionerSpec struct {
 	// +optional
 	SnapshotDeletion *SnapshotDeletion `json:"snapshotDeletion,omitempty"`
 
-	// volumeStaging defines how a volume is made available on a node. Required.
+	// volumeStaging defines how a volume is made available on a node. Required, unless there is bucketCreation or
+	// bucketAccessGrant: without it, the provisioner has no volumes.
 	// +optional
 	VolumeStaging VolumeStaging `json:"volumeStaging,omitzero"`
 
 	// volumeUnstaging defines how staging is reverted.
 	// +optional
 	VolumeUnstaging *VolumeUnstaging `json:"volumeUnstaging,omitempty"`
+
+	// bucketValidation defines which buckets the provisioner supports.
+	// +optional
+	BucketValidation *BucketValidation `json:"bucketValidation,omitempty"`
+
+	// bucketCreation defines how a bucket is created. Default: only existing buckets can be used.
+	// +optional
+	BucketCreation *BucketCreation `json:"bucketCreation,omitempty"`
+
+	// bucketUpdate defines how a bucket changes when an ObjectBucketClaim's spec.additionalConfig does. Default: such changes have no
+	// effect.
+	// +optional
+	BucketUpdate *BucketUpdate `json:"bucketUpdate,omitempty"`
+
+	// bucketDeletion defines how a bucket is deleted.
+	// +optional
+	BucketDeletion *BucketDeletion `json:"bucketDeletion,omitempty"`
+
+	// bucketAccessGrant defines how access to buckets is granted.
+	// +optional
+	BucketAccessGrant *BucketAccessGrant `json:"bucketAccessGrant,omitempty"`
+
+	// bucketAccessRevoke defines how access to buckets is revoked. Default: accounts that grant pods have made go on working until
+	// someone deletes them in the store. An event names each account that is left so.
+	// +optional
+	BucketAccessRevoke *BucketAccessRevoke `json:"bucketAccessRevoke,omitempty"`
+}
+
+// HasBuckets reports whether the provisioner serves buckets.
+func (s *PavProvisionerSpec) HasBuckets() bool {
+	return s.BucketCreation != nil || s.BucketAccessGrant != nil
 }
 
 // VolumeValidation defines which volumes a provisioner supports. It is evaluated when a volume is provisioned

@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -53,7 +54,48 @@ func (s *PavSnapshot) Work() Work {
 	return Work{Pod: &status.Pod, Pods: &status.Pods, Generation: &status.ProvisionerGeneration, Failures: status.Failures()}
 }
 
+// StatusConditions returns where the conditions of a PavBucket are.
+func (b *PavBucket) StatusConditions() *[]metav1.Condition { return &b.Status.Conditions }
+
+// Stamp notes the generation that the status is based on, and the version of the agent that writes it.
+func (b *PavBucket) Stamp(generation int64, version string) {
+	b.Status.ObservedGeneration, b.Status.AgentVersion = generation, version
+}
+
+// Work returns where the status of a PavBucket has its pods.
+func (b *PavBucket) Work() Work {
+	status := &b.Status
+	return Work{Pod: &status.Pod, Pods: &status.Pods, Generation: &status.ProvisionerGeneration, Failures: status.Failures()}
+}
+
+// StatusConditions returns where the conditions of a PavBucketAccess are.
+func (a *PavBucketAccess) StatusConditions() *[]metav1.Condition { return &a.Status.Conditions }
+
+// Stamp notes the generation that the status is based on, and the version of the agent that writes it.
+func (a *PavBucketAccess) Stamp(generation int64, version string) {
+	a.Status.ObservedGeneration, a.Status.AgentVersion = generation, version
+}
+
+// Work returns where the status of a PavBucketAccess has its pods.
+func (a *PavBucketAccess) Work() Work {
+	status := &a.Status
+	return Work{Pod: &status.Pod, Pods: &status.Pods, Generation: &status.ProvisionerGeneration, Failures: status.Failures()}
+}
+
 // recorded returns the failures that are not nil.
 func recorded(failures ...*WorkflowFailure) []*WorkflowFailure {
 	return slices.DeleteFunc(failures, func(f *WorkflowFailure) bool { return f == nil })
+}
+
+// Began returns when the attempt began that made the account; the zero time if it is not known. Requests for another account that are
+// later ask for the next one.
+func (a *GrantedAccount) Began() time.Time {
+	switch {
+	case a.RequestedAt != nil:
+		return a.RequestedAt.Time
+	case a.GrantedAt != nil:
+		return a.GrantedAt.Time
+	default:
+		return time.Time{}
+	}
 }

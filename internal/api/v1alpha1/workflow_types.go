@@ -99,7 +99,8 @@ const (
 
 // WorkflowFailure is the failure of a workflow.
 type WorkflowFailure struct {
-	// workflow is validate, create, expand, modify, delete, snapshot, unsnapshot, stage, grow or unstage.
+	// workflow is validate, create, expand, modify, delete, snapshot, unsnapshot, validate-bucket, create-bucket, update-bucket,
+	// delete-bucket, grant, revoke, stage, grow or unstage.
 	Workflow string `json:"workflow"`
 
 	// reason is the kind of the failure: PodFailed, PodRemoved, PodStopped, Infeasible, OutputInvalid, HandleInUse, HandleUnknown, Refused,

@@ -35,7 +35,13 @@ func (a Attempt) Failure(kind string) *pavv1.WorkflowFailure {
 // that was stopped may have been about to break the promise, and one that named its storage has broken it.
 func IsInfeasible(pod *corev1.Pod) bool {
 	result, err := workflow.ResultOf(pod)
-	return err == nil && result != nil && result.Infeasible != nil && result.Handle == "" && result.SnapshotHandle == "" && !result.Ready && workflow.FailedByItself(pod)
+	return err == nil && result != nil && result.Infeasible != nil && !hasMade(result) && workflow.FailedByItself(pod)
+}
+
+// hasMade reports whether a pod has told of something that it has made.
+func hasMade(result *workflow.Result) bool {
+	return result.Ready || result.Handle != "" || result.SnapshotHandle != "" ||
+		result.BucketID != "" || result.Created || result.AccountID != "" || len(result.Sealed) > 0
 }
 
 // failureOf returns the failure of a pod that wrote a text to /pav/error, as it is recorded.

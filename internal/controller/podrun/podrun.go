@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/attempt"
@@ -70,6 +71,14 @@ type Pods[R Record[R]] struct {
 	// Purpose returns what the recorded pod of a record is for.
 	Purpose func(R) Purpose
 
+	// Unsettled reports whether the record has yet to say what a pod may have made that is not the recorded one; gone says that the node of
+	// the pod does not exist any more. Such a pod is stopped, and not let go. Nil where no pod makes anything that could be lost.
+	Unsettled func(record R, pod *corev1.Pod, gone bool) bool
+
+	// Lost is told of a pod that may have made something, that is over, and whose record does not exist any more, before the pod goes.
+	// Nil where no pod makes anything that could be lost.
+	Lost func(ctx context.Context, pod *corev1.Pod) error
+
 	mu      sync.Mutex
 	adopted bool
 }
@@ -81,6 +90,14 @@ type Found struct {
 
 	// NodeGone says that the node of the recorded pod does not exist any more, so that nobody reports the files of the pod.
 	NodeGone bool
+
+	// GoneNodes are the names of the nodes of all pods that do not exist any more.
+	GoneNodes []string
+}
+
+// IsNodeGone reports whether the node of a pod of the record does not exist any more.
+func (f Found) IsNodeGone(pod *corev1.Pod) bool {
+	return slices.Contains(f.GoneNodes, pod.Spec.NodeName)
 }
 
 // Find looks up the pods of a record. The error is reconcile.ErrStale if the cache shows a record that is older than its pods, or a pod
@@ -108,14 +125,25 @@ func (p *Pods[R]) Find(ctx context.Context, record R) (Found, error) {
 			return found, err
 		}
 	}
-	if pod := recorded.Pod(); pod != nil && pod.Spec.NodeName != "" {
-		node, err := reconcile.Optional(ctx, p.Client, client.ObjectKey{Name: pod.Spec.NodeName}, &corev1.Node{})
-		if err != nil {
+	for i := range found.Pods {
+		if found.GoneNodes, err = p.addIfGone(ctx, found.GoneNodes, found.Pods[i].Spec.NodeName); err != nil {
 			return found, err
 		}
-		found.NodeGone = reconcile.IsNodeGone(node)
 	}
+	found.NodeGone = recorded.Pod() != nil && found.IsNodeGone(recorded.Pod())
 	return found, nil
+}
+
+// addIfGone adds the name of a node if the node does not exist any more.
+func (p *Pods[R]) addIfGone(ctx context.Context, gone []string, name string) ([]string, error) {
+	if name == "" || slices.Contains(gone, name) {
+		return gone, nil
+	}
+	node, err := reconcile.Optional(ctx, p.Client, client.ObjectKey{Name: name}, &corev1.Node{})
+	if err == nil && reconcile.IsNodeGone(node) {
+		gone = append(gone, name)
+	}
+	return gone, err
 }
 
 // list returns all pods that a record of the name controls.
@@ -188,7 +216,7 @@ func (p *Pods[R]) withdraw(ctx context.Context, record R, pod *corev1.Pod) error
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading %q, the owner of a pod: %w", record.GetName(), err)
 	}
-	if err != nil || live.GetUID() != record.GetUID() || !names(live, pod) {
+	if err != nil || live.GetUID() != record.GetUID() || !Names(live, pod) {
 		if err := p.Runner.Stop(ctx, pod); err != nil {
 			return err
 		}
@@ -196,8 +224,8 @@ func (p *Pods[R]) withdraw(ctx context.Context, record R, pod *corev1.Pod) error
 	return reconcile.ErrStale
 }
 
-// names reports whether a record has a pod, or the failure of one.
-func names[R Record[R]](record R, pod *corev1.Pod) bool {
+// Names reports whether a record has a pod, or the failure of one.
+func Names[R Record[R]](record R, pod *corev1.Pod) bool {
 	is := func(namespace, name string) bool { return namespace == pod.Namespace && name == pod.Name }
 	ref := *record.Work().Pod
 	return ref != nil && is(ref.Namespace, ref.Name) ||
@@ -214,6 +242,19 @@ func (p *Pods[R]) CheckNotCreated(ctx context.Context, record R, pods []corev1.P
 	return attempt.CheckAbsent(ctx, p.Runner, ref, record.GetUID())
 }
 
+// MayHavePod asks the API server whether the recorded pod of a record was created, unless that is recorded.
+func (p *Pods[R]) MayHavePod(ctx context.Context, record R) (bool, error) {
+	ref := *record.Work().Pod
+	if ref == nil || ref.UID != "" {
+		return ref != nil, nil
+	}
+	err := attempt.CheckAbsent(ctx, p.Runner, ref, record.GetUID())
+	if errors.Is(err, reconcile.ErrStale) {
+		return true, nil
+	}
+	return false, err
+}
+
 // Sweep lets the pods go whose outcome is recorded, and deletes all but those that people may want to look at.
 func (p *Pods[R]) Sweep(ctx context.Context, record R, found Found) error {
 	ref := *record.Work().Pod
@@ -221,6 +262,12 @@ func (p *Pods[R]) Sweep(ctx context.Context, record R, found Found) error {
 	for i := range found.Pods {
 		pod := &found.Pods[i]
 		if pod == current {
+			continue
+		}
+		if p.Unsettled != nil && p.Unsettled(record, pod, found.IsNodeGone(pod)) {
+			if err := p.stop(ctx, pod); err != nil {
+				return err
+			}
 			continue
 		}
 		kind := pod.Labels[pavv1.WorkflowLabel]
@@ -237,7 +284,74 @@ func (p *Pods[R]) Sweep(ctx context.Context, record R, found Found) error {
 			return err
 		}
 	}
-	return attempt.ReleaseOrphans(ctx, p.Live, p.Runner, p.Empty(), record.GetName(), found.Orphans)
+	return p.releaseOrphans(ctx, record.GetName(), found.Orphans)
+}
+
+// stop stops a pod that has not ended.
+func (p *Pods[R]) stop(ctx context.Context, pod *corev1.Pod) error {
+	if workflow.Judge(pod).IsOver() {
+		return nil
+	}
+	return p.Runner.Stop(ctx, pod)
+}
+
+// releaseOrphans lets the pods of a record go that does not exist any more.
+func (p *Pods[R]) releaseOrphans(ctx context.Context, name string, pods []corev1.Pod) error {
+	if err := p.tellLost(ctx, name, pods); err != nil {
+		return err
+	}
+	return attempt.ReleaseOrphans(ctx, p.Live, p.Runner, p.Empty(), name, pods)
+}
+
+// tellLost tells of the pods of a record that does not exist any more, which are about to go, and may have made something that nobody has
+// recorded: they have their finalizer. If the API server has the record of one of them, the error is reconcile.ErrStale.
+func (p *Pods[R]) tellLost(ctx context.Context, name string, pods []corev1.Pod) error {
+	if p.Lost == nil {
+		return nil
+	}
+	for i := range pods {
+		pod := &pods[i]
+		if !controllerutil.ContainsFinalizer(pod, pavv1.PodFinalizer) || !workflow.Observe(pod).IsOver() {
+			continue
+		}
+		gone, err := p.addIfGone(ctx, nil, pod.Spec.NodeName)
+		if err != nil {
+			return err
+		}
+		if attempt.CertainlyNeverRan(pod, len(gone) > 0) || attempt.IsInfeasible(pod) {
+			continue
+		}
+		live := p.Empty()
+		if err := p.Live.Get(ctx, client.ObjectKey{Name: name}, live); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("reading %q, the owner of a pod: %w", name, err)
+		}
+		if metav1.IsControlledBy(pod, live) {
+			return reconcile.ErrStale
+		}
+		if err := p.Lost(ctx, pod); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CheckSeen asks the API server for all pods of a workflow of a record. If there is one that is not among the given ones, which are those
+// of the cache, the error is reconcile.ErrStale. It is asked before the record goes: a former leader may have created a pod that was
+// removed from the record.
+func (p *Pods[R]) CheckSeen(ctx context.Context, record R, pods []corev1.Pod, kind string) error {
+	all := &metav1.PartialObjectMetadataList{}
+	all.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+	labels := client.MatchingLabels{pavv1.WorkflowLabel: kind, pavv1.ProvisionerLabel: p.Owner(record).Provisioner}
+	if err := p.Live.List(ctx, all, labels); err != nil {
+		return fmt.Errorf("listing the pods of %q: %w", record.GetName(), err)
+	}
+	for i := range all.Items {
+		pod := &all.Items[i]
+		if metav1.IsControlledBy(pod, record) && !slices.ContainsFunc(pods, func(seen corev1.Pod) bool { return seen.UID == pod.UID }) {
+			return reconcile.ErrStale
+		}
+	}
+	return nil
 }
 
 // Forget clears up after a record that does not exist any more.
@@ -247,7 +361,7 @@ func (p *Pods[R]) Forget(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	return attempt.ReleaseOrphans(ctx, p.Live, p.Runner, p.Empty(), name, pods)
+	return p.releaseOrphans(ctx, name, pods)
 }
 
 // Adopt tells the queue, once, of all pods that an earlier agent has started. All returns all records.

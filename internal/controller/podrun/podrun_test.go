@@ -300,3 +300,93 @@ func TestAdopt_OnlyOnce_AndOnlyWhatWasCreated(t *testing.T) {
 		t.Error("the pod that was not created has a slot")
 	}
 }
+
+// A pod whose work is yet to be recorded is stopped, and keeps its finalizer.
+func TestSweep_OfPodsWhoseWorkIsNotRecorded(t *testing.T) {
+	over := pod("over", recordUID, 1)
+	over.Status.Phase = corev1.PodFailed
+	runs, settled := pod("runs", recordUID, 2), pod("settled", recordUID, 3)
+	w := newWorld(t, pavv1.PavSnapshotStatus{Pods: 3}, over, runs, settled)
+	w.Unsettled = func(_ *pavv1.PavSnapshot, pod *corev1.Pod, _ bool) bool { return pod.Name != "settled" }
+	found, err := w.Find(t.Context(), w.record)
+	if err == nil {
+		err = w.Sweep(t.Context(), w.record, found)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []*corev1.Pod{over, runs} {
+		live := &corev1.Pod{}
+		if err := w.kube.Get(t.Context(), client.ObjectKeyFromObject(p), live); err != nil || len(live.Finalizers) == 0 {
+			t.Errorf("%s is let go: %v", p.Name, err)
+		}
+	}
+	if !w.has(t, over) || w.has(t, runs) || w.has(t, settled) {
+		t.Error("the pod that is over is stopped, or one of the others is not")
+	}
+}
+
+// What a pod may have made is told of before the pod goes, if its record is gone.
+func TestForget_TellsOfPodsThatMayHaveMadeSomething(t *testing.T) {
+	over := func(p *corev1.Pod) *corev1.Pod {
+		p.Status.Phase, p.Spec.NodeName = corev1.PodFailed, "node"
+		return p
+	}
+	recorded, orphan, runs, letGo, unbound := over(pod("recorded", recordUID, 1)), over(pod("orphan", "former", 1)), pod("runs", "former", 2), over(pod("let-go", "former", 3)), over(pod("unbound", "former", 4))
+	letGo.Finalizers, unbound.Spec.NodeName = nil, ""
+	for name, test := range map[string]struct {
+		pod   *corev1.Pod
+		lost  bool
+		stale bool
+	}{
+		"it is over":                       {pod: orphan, lost: true},
+		"it runs":                          {pod: runs},
+		"it was let go":                    {pod: letGo},
+		"it never ran":                     {pod: unbound},
+		"its record is there, as it seems": {pod: recorded, stale: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, pavv1.PavSnapshotStatus{Pods: 1}, test.pod)
+			var lost []string
+			w.Lost = func(_ context.Context, pod *corev1.Pod) error {
+				if !w.has(t, pod) {
+					t.Error("the pod is gone already")
+				}
+				lost = append(lost, pod.Name)
+				return nil
+			}
+			if err := w.Forget(t.Context(), "b-1"); errors.Is(err, reconcile.ErrStale) != test.stale || err != nil && !test.stale {
+				t.Fatal(err)
+			}
+			if (len(lost) > 0) != test.lost {
+				t.Errorf("told of %q", lost)
+			}
+		})
+	}
+}
+
+func TestCheckSeen(t *testing.T) {
+	labelled := func(p *corev1.Pod) *corev1.Pod {
+		p.Labels[pavv1.ProvisionerLabel] = "p"
+		return p
+	}
+	seen, unseen, others := labelled(pod("seen", recordUID, 1)), labelled(pod("unseen", recordUID, 2)), labelled(pod("others", "other", 1))
+	deletion := labelled(pod("deletion", recordUID, 3))
+	deletion.Labels[pavv1.WorkflowLabel] = pavv1.WorkflowSnapshotDeletion
+	for name, test := range map[string]struct {
+		pods []client.Object
+		want error
+	}{
+		"none":                    {},
+		"those that were seen":    {pods: []client.Object{seen, others, deletion}},
+		"one that was not seen":   {pods: []client.Object{seen, unseen}, want: reconcile.ErrStale},
+		"one of another workflow": {pods: []client.Object{deletion}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, pavv1.PavSnapshotStatus{Pods: 3}, test.pods...)
+			if err := w.CheckSeen(t.Context(), w.record, []corev1.Pod{*seen}, pavv1.WorkflowSnapshotCreation); !errors.Is(err, test.want) {
+				t.Errorf("got %v, want %v", err, test.want)
+			}
+		})
+	}
+}

@@ -52,6 +52,8 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 		Watches(&pavv1.PavVolume{}, soon(ofHeld), builder.WithPredicates(countChanges)).
 		Watches(&pavv1.PavStage{}, soon(ofHeld), builder.WithPredicates(countChanges)).
 		Watches(&pavv1.PavSnapshot{}, soon(ofHeld), builder.WithPredicates(countChanges)).
+		Watches(&pavv1.PavBucket{}, soon(ofHeld), builder.WithPredicates(countChanges)).
+		Watches(&pavv1.PavBucketAccess{}, soon(ofHeld), builder.WithPredicates(countChanges)).
 		Watches(&storagev1.CSINode{}, soon(r.ofNode)).
 		WithOptions(options).
 		WithLogConstructor(observability.Requests(mgr.GetLogger(), "provisioner", observability.Provisioner, nil)).
@@ -110,6 +112,8 @@ func (r *Reconciler) gather(ctx context.Context, p *pavv1.PavProvisioner) (snaps
 		volumes:   client.MatchingFields{reconcile.VolumesByProvisioner: p.Name},
 		stages:    client.MatchingFields{reconcile.StagesByProvisioner: p.Name},
 		snapshots: client.MatchingFields{reconcile.SnapshotsByProvisioner: p.Name},
+		buckets:   client.MatchingFields{reconcile.BucketsByProvisioner: p.Name},
+		accesses:  client.MatchingFields{reconcile.AccessesByProvisioner: p.Name},
 	})
 	return o, err
 }

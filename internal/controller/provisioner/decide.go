@@ -111,6 +111,9 @@ func inUse(h held) string {
 	if len(h.snapshots) > 0 {
 		message += ", and the VolumeSnapshots"
 	}
+	if len(h.buckets)+len(h.accesses) > 0 {
+		message += ", and the claims of buckets and accesses to them"
+	}
 	return message
 }
 

@@ -36,6 +36,9 @@ func TestRelease_AsksTheAPIServer(t *testing.T) {
 		"that of a former one": {former, true},
 		"a volume":             {&pavv1.PavVolume{ObjectMeta: metav1.ObjectMeta{Name: "v", Labels: labels, Finalizers: []string{pavv1.VolumeFinalizer}}}, false},
 		"a snapshot":           {&pavv1.PavSnapshot{ObjectMeta: metav1.ObjectMeta{Name: "s", Labels: labels, Finalizers: []string{pavv1.SnapshotFinalizer}}}, false},
+		"a bucket":             {&pavv1.PavBucket{ObjectMeta: metav1.ObjectMeta{Name: "b", Labels: labels, Finalizers: []string{pavv1.BucketFinalizer}}}, false},
+		"a retained bucket":    {&pavv1.PavBucket{ObjectMeta: metav1.ObjectMeta{Name: "b", Labels: labels}}, true},
+		"an access":            {&pavv1.PavBucketAccess{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: labels, Finalizers: []string{pavv1.BucketFinalizer}}}, false},
 		"a retained snapshot":  {&pavv1.PavSnapshot{ObjectMeta: metav1.ObjectMeta{Name: "s", Labels: labels}}, true},
 		"a stage":              {&pavv1.PavStage{ObjectMeta: metav1.ObjectMeta{Name: "s", Labels: labels, Finalizers: []string{pavv1.StageFinalizer}}}, false},
 	} {

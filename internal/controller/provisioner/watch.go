@@ -37,7 +37,7 @@ func soon(of func(ctx context.Context, before, after client.Object) []string) ha
 	}
 }
 
-// ofHeld returns the provisioner of a PavVolume, a PavStage or a PavSnapshot, which never changes.
+// ofHeld returns the provisioner of a record, which never changes.
 func ofHeld(_ context.Context, before, after client.Object) []string {
 	object := after
 	if object == nil {
@@ -49,6 +49,10 @@ func ofHeld(_ context.Context, before, after client.Object) []string {
 	case *pavv1.PavStage:
 		return []string{o.Spec.Provisioner}
 	case *pavv1.PavSnapshot:
+		return []string{o.Spec.Provisioner}
+	case *pavv1.PavBucket:
+		return []string{o.Spec.Provisioner}
+	case *pavv1.PavBucketAccess:
 		return []string{o.Spec.Provisioner}
 	}
 	return nil

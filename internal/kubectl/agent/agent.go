@@ -27,6 +27,9 @@ const ComponentLabel = "app.kubernetes.io/component"
 // Webhooks is the name of the configuration of the controller agent's webhooks.
 const Webhooks = "pav-provisioners"
 
+// BucketRights is the ClusterRoleBinding that gives the controller agent what only buckets need.
+const BucketRights = "pav-controller-agent-buckets"
+
 // All selects the objects of both agents.
 func All() client.MatchingLabels { return client.MatchingLabels{"app.kubernetes.io/name": "pav"} }
 

@@ -29,6 +29,7 @@ const (
 var modes = map[string]mode{
 	"command": text, "args": text, "httpGet": text, "log": text,
 	"value": secret, "volumeAttributes": secret, "parameters": secret, "params": secret, "mountOptions": secret, "options": secret,
+	"additionalConfig": secret, "info": secret, "extraInfo": secret, "store": secret, // of a bucket: they are parameters, too
 	"httpHeaders": secret, "data": secret, "stringData": secret, "binaryData": secret,
 	"podTemplate": strict, "definition": strict,
 }
@@ -52,6 +53,7 @@ var trees = set(`accessibleTopology labels limits matchLabels nodeSelector reque
 var knownAnnotations = map[string]bool{
 	pavv1.VolumeAnnotation: true, pavv1.SnapshotAnnotation: true, pavv1.HandleAnnotation: true, pavv1.NodeAnnotation: true,
 	pavv1.AttemptAnnotation: true, pavv1.RetryAnnotation: true, pavv1.GivenAnnotation: true,
+	pavv1.BucketAnnotation: true, pavv1.AccessAnnotation: true, pavv1.RotateAnnotation: true,
 }
 
 func set(words string) map[string]bool {

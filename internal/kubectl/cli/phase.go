@@ -8,6 +8,9 @@ var phases = map[string]string{
 	pavv1.WorkflowExpansion: "expansion", pavv1.WorkflowStaging: "staging", pavv1.WorkflowUnstaging: "unstaging",
 	pavv1.WorkflowModification: "modification", pavv1.WorkflowNodeExpansion: "node-expansion",
 	pavv1.WorkflowSnapshotCreation: "snapshot-creation", pavv1.WorkflowSnapshotDeletion: "snapshot-deletion",
+	pavv1.WorkflowBucketValidation: "bucket-validation", pavv1.WorkflowBucketCreation: "bucket-creation",
+	pavv1.WorkflowBucketUpdate: "bucket-update", pavv1.WorkflowBucketDeletion: "bucket-deletion",
+	pavv1.WorkflowGrant: "access-grant", pavv1.WorkflowRevocation: "access-revocation",
 }
 
 // Phase returns the phase of a workflow: "staging" for "stage", which is also the word that begins the names of its pods.

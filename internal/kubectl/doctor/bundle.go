@@ -91,6 +91,8 @@ func objectsOf(f *Facts) []bundle.Objects {
 		{Name: "pavvolumes", Kind: pavv1.GroupVersion.WithKind("PavVolume"), Items: pointers(f.Volumes)},
 		{Name: "pavstages", Kind: pavv1.GroupVersion.WithKind("PavStage"), Items: pointers(f.Stages)},
 		{Name: "pavsnapshots", Kind: pavv1.GroupVersion.WithKind("PavSnapshot"), Items: pointers(f.Snapshots)},
+		{Name: "pavbuckets", Kind: pavv1.GroupVersion.WithKind("PavBucket"), Items: pointers(f.Buckets)},
+		{Name: "pavbucketaccesses", Kind: pavv1.GroupVersion.WithKind("PavBucketAccess"), Items: pointers(f.Accesses)},
 		{Name: "workflow-pods", Kind: corev1.SchemeGroupVersion.WithKind("Pod"), Items: pointers(f.Pods)},
 		{Name: "csidrivers", Kind: storagev1.SchemeGroupVersion.WithKind("CSIDriver"), Items: pointers(f.CSIDrivers)},
 		{Name: "csinodes", Kind: storagev1.SchemeGroupVersion.WithKind("CSINode"), Items: pointers(f.CSINodes)},

@@ -60,6 +60,7 @@ var checks = []check{
 	{"namespaces", checkNamespaces},
 	{"provisioners", checkProvisioners},
 	{"volumes", checkVolumes},
+	{"buckets", checkBuckets},
 	{"leftovers", checkLeftovers},
 }
 

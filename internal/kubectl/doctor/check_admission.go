@@ -28,6 +28,9 @@ var policyNames = []string{
 // nodesPolicy is there only if the controller agent removes taints of nodes.
 const nodesPolicy = "pav-controller-nodes"
 
+// bucketPolicies are there with agent.BucketRights.
+var bucketPolicies = []string{"pav-credentials", "pav-controller-config-maps", "pav-controller-bucket-claims", "pav-controller-buckets"}
+
 // checkWebhooks checks whether the API server can call the webhooks.
 func checkWebhooks(f *Facts) (rows []Row, well string) {
 	if rows = f.unknown(getWebhooks); rows != nil {
@@ -90,12 +93,15 @@ func isServing(e discoveryv1.Endpoint) bool { return e.Conditions.Ready == nil |
 
 // checkPolicies checks whether the admission policies are there that keep agents and tenants within their rights.
 func checkPolicies(f *Facts) (rows []Row, well string) {
-	if rows = f.unknown(listPolicies, listBindings); rows != nil {
+	if rows = f.unknown(listPolicies, listBindings, getBucketRights); rows != nil {
 		return rows, ""
 	}
-	wanted := policyNames
+	wanted := slices.Clone(policyNames)
 	if f.Deployment != nil && hasArgument(f.Deployment, "--startup-taint") {
-		wanted = append(slices.Clone(policyNames), nodesPolicy)
+		wanted = append(wanted, nodesPolicy)
+	}
+	if f.BucketRights {
+		wanted = append(wanted, bucketPolicies...)
 	}
 	for _, one := range []struct {
 		kind  string
@@ -108,8 +114,12 @@ func checkPolicies(f *Facts) (rows []Row, well string) {
 			}
 		}
 		if len(missing) > 0 {
+			next := reinstall()
+			if slices.ContainsFunc(missing, func(name string) bool { return slices.Contains(bucketPolicies, name) }) {
+				next.Command += " -f deployment-buckets.yaml"
+			}
 			rows = append(rows, problem(fmt.Sprintf("%s: %s: what the agents and tenants may do is not limited as it should be",
-				plural(len(missing), one.kind+" does not exist", "objects of kind "+one.kind+" do not exist"), listed(missing)), reinstall()))
+				plural(len(missing), one.kind+" does not exist", "objects of kind "+one.kind+" do not exist"), listed(missing)), next))
 		}
 	}
 	return rows, fmt.Sprintf("all %d are there, with their bindings", len(wanted))

@@ -26,10 +26,10 @@ const stuckTime = 10 * time.Minute
 
 // checkLeftovers looks for objects that should be gone.
 func checkLeftovers(f *Facts) (rows []Row, well string) {
-	for _, part := range []func(*Facts) []Row{stagesOfGoneNodes, lostVolumes, stuckSnapshots, podsWithoutOwner, stuckDeletions} {
+	for _, part := range []func(*Facts) []Row{stagesOfGoneNodes, lostVolumes, stuckSnapshots, stuckBuckets, stuckAccesses, podsWithoutOwner, stuckDeletions} {
 		rows = append(rows, part(f)...)
 	}
-	rows = append(rows, f.unknown(listProvisioner, listVolumes, listStages, listSnapshots, listPods, listNodes, listPVs, listClaims)...)
+	rows = append(rows, f.unknown(listProvisioner, listVolumes, listStages, listSnapshots, listBuckets, listAccesses, listPods, listNodes, listPVs, listClaims)...)
 	return rows, "no object of a node, a claim or an owner that is gone; no deletion takes longer than " + cli.Duration(stuckTime)
 }
 
@@ -113,9 +113,9 @@ func stuckSnapshots(f *Facts) []Row {
 		status.Step{Text: "then start the next attempt now", Command: "kubectl pav retry pavsnapshot/" + stuck[0]})}
 }
 
-// podsWithoutOwner returns the workflow pods whose PavVolume, PavStage or PavSnapshot is gone.
+// podsWithoutOwner returns the workflow pods whose record is gone.
 func podsWithoutOwner(f *Facts) []Row {
-	if f.unknown(listPods, listVolumes, listStages, listSnapshots) != nil {
+	if f.unknown(listPods, listVolumes, listStages, listSnapshots, listBuckets, listAccesses) != nil {
 		return nil
 	}
 	owners := map[types.UID]bool{}
@@ -127,6 +127,12 @@ func podsWithoutOwner(f *Facts) []Row {
 	}
 	for i := range f.Snapshots {
 		owners[f.Snapshots[i].UID] = true
+	}
+	for i := range f.Buckets {
+		owners[f.Buckets[i].UID] = true
+	}
+	for i := range f.Accesses {
+		owners[f.Accesses[i].UID] = true
 	}
 	var left []client.ObjectKey
 	for i := range f.Pods {
@@ -142,7 +148,7 @@ func podsWithoutOwner(f *Facts) []Row {
 		names[i] = left[i].String()
 	}
 	of := plural(len(left), "workflow pod is", "workflow pods is")
-	return []Row{problem(fmt.Sprintf("the PavVolume, PavStage or PavSnapshot of %s gone: %s", of, listed(names)),
+	return []Row{problem(fmt.Sprintf("PaV's record of %s gone: %s", of, listed(names)),
 		step("check what it does", "kubectl -n %s describe pod %s", left[0].Namespace, left[0].Name),
 		step("then remove it", "kubectl -n %s delete pod %s", left[0].Namespace, left[0].Name))}
 }
@@ -189,6 +195,12 @@ func stuckDeletions(f *Facts) (rows []Row) {
 	for i := range f.Snapshots {
 		add("PavSnapshot", &f.Snapshots[i], pavv1.SnapshotFinalizer, "kubectl pav describe pavsnapshot/"+f.Snapshots[i].Name)
 	}
+	for i := range f.Buckets {
+		add("PavBucket", &f.Buckets[i], pavv1.BucketFinalizer, "kubectl pav describe pavbucket/"+f.Buckets[i].Name)
+	}
+	for i := range f.Accesses {
+		add("PavBucketAccess", &f.Accesses[i], pavv1.BucketFinalizer, "kubectl pav describe pavbucketaccess/"+f.Accesses[i].Name)
+	}
 	for i := range f.Pods {
 		add("workflow pod", &f.Pods[i], pavv1.PodFinalizer, fmt.Sprintf("kubectl -n %s describe pod %s", f.Pods[i].Namespace, f.Pods[i].Name))
 	}
@@ -214,7 +226,14 @@ func stuckKind(f *Facts, kind string, all []deletion) Row {
 	for i := range all {
 		names[i] = all[i].name
 	}
-	return problem(fmt.Sprintf("%d %ss have been under deletion for up to %s: %s", len(all), kind, age, listed(names)), see)
+	return problem(fmt.Sprintf("%d %s have been under deletion for up to %s: %s", len(all), pluralOf(kind), age, listed(names)), see)
+}
+
+func pluralOf(kind string) string {
+	if strings.HasSuffix(kind, "s") {
+		return kind + "es"
+	}
+	return kind + "s"
 }
 
 // isPaVs reports whether PaV created a PersistentVolume. Other provisioners have the same finalizer.

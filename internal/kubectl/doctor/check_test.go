@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/kubectl/agent"
 	"github.com/albertofaria/pav/internal/protocol"
 )
 
@@ -40,7 +41,7 @@ func TestExamine_WhereAllIsWell_SaysSoForEachCheck(t *testing.T) {
 		got = append(got, string(row.Result)+" "+row.Check+": "+row.Message)
 	}
 	want := []string{
-		"ok definitions: 4 CustomResourceDefinitions are established, and have the fields of version 0.2.0",
+		"ok definitions: 6 CustomResourceDefinitions are established, and have the fields of version 0.2.0",
 		"ok controller agent: 2 replicas are ready in namespace storage; pod controller-agent-a leads",
 		"ok versions: the agents and this plugin have version 0.2.0",
 		"ok node agents: it is ready on 2 nodes",
@@ -50,6 +51,7 @@ func TestExamine_WhereAllIsWell_SaysSoForEachCheck(t *testing.T) {
 		"ok namespaces: pav-pods lets workflow pods mount, and has room for more of them",
 		"ok provisioners: 1 PavProvisioner is ready",
 		"ok volumes: none of 1 volume and 1 stage fails",
+		"ok buckets: they are not enabled, and not needed",
 		"ok leftovers: no object of a node, a claim or an owner that is gone; no deletion takes longer than 10m",
 	}
 	if diff := cmp.Diff(want, got); diff != "" || r.Result != OK || r.Namespace != "storage" || r.Version != "0.2.0" {
@@ -178,6 +180,15 @@ func TestExamine_FindsWhatIsWrong(t *testing.T) {
 			f.Deployment.Spec.Template.Spec.Containers[0].Args = []string{"controller", "--startup-taint"}
 			f.Bindings[nodesPolicy] = true
 		}, []string{"problem policies: 1 ValidatingAdmissionPolicy does not exist: pav-controller-nodes: what the agents and tenants may do is not limited as it should be" + reapply}},
+		"the policies of buckets are missing": {func(f *Facts) {
+			f.BucketRights, f.Credentials = true, true
+			for _, name := range bucketPolicies[1:] {
+				f.Policies[name] = true
+			}
+			for _, name := range bucketPolicies {
+				f.Bindings[name] = true
+			}
+		}, []string{"problem policies: 1 ValidatingAdmissionPolicy does not exist: pav-credentials: what the agents and tenants may do is not limited as it should be" + reapply + " -f deployment-buckets.yaml"}},
 		"bindings are missing": {func(f *Facts) {
 			delete(f.Bindings, "pav-keys-on-pods")
 			delete(f.Bindings, "pav-inline-volumes")
@@ -242,7 +253,7 @@ func TestExamine_FindsWhatIsWrong(t *testing.T) {
 			f.Volumes[0].Status = pavv1.PavVolumeStatus{Phase: pavv1.VolumeRetained}
 		}, []string{}},
 		"the owner of a pod is gone": {func(f *Facts) { f.Stages = nil },
-			[]string{"problem leftovers: the PavVolume, PavStage or PavSnapshot of 1 workflow pod is gone: pav-pods/stage-pod > kubectl -n pav-pods describe pod stage-pod"}},
+			[]string{"problem leftovers: PaV's record of 1 workflow pod is gone: pav-pods/stage-pod > kubectl -n pav-pods describe pod stage-pod"}},
 		"a snapshot cannot be created": {func(f *Facts) { f.Snapshots = snapshot(pavv1.PavSnapshotStatus{Failure: &pavv1.WorkflowFailure{}}) },
 			[]string{"problem volumes: 1 snapshot cannot be created: snapshot-s1 > kubectl pav describe pavsnapshot/snapshot-s1"}},
 		"a snapshot cannot be deleted": {func(f *Facts) {
@@ -300,7 +311,7 @@ func openNamespace(level string) corev1.Namespace {
 func TestExamine_WhereRightsAreLacking_SaysWhich(t *testing.T) {
 	f := &Facts{Now: noon, Namespace: "storage", Unread: map[right]string{}}
 	for _, may := range []right{
-		listAgents, getDeployment, getDaemonSet, getLease, getService, listEndpoints, getDefinitions, getWebhooks, listPolicies, listBindings, listNodes,
+		listAgents, getDeployment, getDaemonSet, getLease, getService, listEndpoints, getDefinitions, getWebhooks, listPolicies, listBindings, getBucketRights, listNodes,
 		listCSINodes, listCSIDrivers, listNamespaces, listQuotas, listProvisioner, listVolumes, listStages, listPods, listPVs, listClaims,
 	} {
 		f.Unread[may] = "you may not " + string(may)
@@ -331,14 +342,27 @@ func TestNames_AreThoseOfTheManifests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for kind, names := range map[string][]string{"ValidatingAdmissionPolicy": policyNames, "ValidatingAdmissionPolicyBinding": policyNames} {
-		var want []string
-		for _, match := range regexp.MustCompile(`(?m)^kind: `+kind+`\nmetadata:\n  name: (\S+)$`).FindAllStringSubmatch(string(text), -1) {
-			want = append(want, match[1])
+	forBuckets, err := os.ReadFile("../../../deployment-buckets.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, of := range []struct {
+		manifest string
+		text     []byte
+		names    []string
+	}{{"deployment.yaml", text, policyNames}, {"deployment-buckets.yaml", forBuckets, bucketPolicies}} {
+		for _, kind := range []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"} {
+			var want []string
+			for _, match := range regexp.MustCompile(`(?m)^kind: `+kind+`\nmetadata:\n  name: (\S+)$`).FindAllStringSubmatch(string(of.text), -1) {
+				want = append(want, match[1])
+			}
+			if diff := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(of.names))); diff != "" {
+				t.Errorf("%s (-%s +plugin):\n%s", kind, of.manifest, diff)
+			}
 		}
-		if diff := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(names))); diff != "" {
-			t.Errorf("%s (-deployment.yaml +plugin):\n%s", kind, diff)
-		}
+	}
+	if !strings.Contains(string(forBuckets), "kind: ClusterRoleBinding\nmetadata:\n  name: "+agent.BucketRights+"\n") {
+		t.Errorf("deployment-buckets.yaml has no ClusterRoleBinding %s", agent.BucketRights)
 	}
 	chart, err := os.ReadFile("../../../deploy/chart/templates/52-policies-controller.yaml")
 	if err != nil || !strings.Contains(string(chart), "kind: ValidatingAdmissionPolicyBinding\nmetadata:\n  name: "+nodesPolicy+"\n") {

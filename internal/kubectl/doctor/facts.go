@@ -32,6 +32,7 @@ const (
 	getWebhooks     right = "get validatingwebhookconfigurations"
 	listPolicies    right = "list validatingadmissionpolicies"
 	listBindings    right = "list validatingadmissionpolicybindings"
+	getBucketRights right = "get clusterrolebindings"
 	listNodes       right = "list nodes"
 	listCSINodes    right = "list csinodes"
 	listCSIDrivers  right = "list csidrivers"
@@ -41,6 +42,8 @@ const (
 	listVolumes     right = "list pavvolumes"
 	listStages      right = "list pavstages"
 	listSnapshots   right = "list pavsnapshots"
+	listBuckets     right = "list pavbuckets"
+	listAccesses    right = "list pavbucketaccesses"
 	listPods        right = "list pods in all namespaces"
 	listPVs         right = "list persistentvolumes"
 	listClaims      right = "list persistentvolumeclaims in all namespaces"
@@ -83,6 +86,13 @@ type Facts struct {
 	// Policies and Bindings are the names of all ValidatingAdmissionPolicies and of their bindings.
 	Policies, Bindings map[string]bool
 
+	// BucketRights says that the controller agent has the rights that only buckets need, and Credentials that the namespace of
+	// credentials exists.
+	BucketRights, Credentials bool
+
+	// BucketAPIs are the CustomResourceDefinitions of claims of buckets that exist, by name: true if the version that PaV knows is served.
+	BucketAPIs map[string]bool
+
 	// Namespaces are those where workflow pods may be, and Quotas their ResourceQuotas.
 	Namespaces []corev1.Namespace
 	Quotas     []corev1.ResourceQuota
@@ -91,6 +101,8 @@ type Facts struct {
 	Volumes      []pavv1.PavVolume
 	Stages       []pavv1.PavStage
 	Snapshots    []pavv1.PavSnapshot
+	Buckets      []pavv1.PavBucket
+	Accesses     []pavv1.PavBucketAccess
 
 	// Pods are the workflow pods.
 	Pods []corev1.Pod

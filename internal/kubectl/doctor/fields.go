@@ -16,6 +16,8 @@ type kind struct {
 }
 
 var kinds = []kind{
+	{"pavbucketaccesses", reflect.TypeFor[pavv1.PavBucketAccessSpec](), reflect.TypeFor[pavv1.PavBucketAccessStatus]()},
+	{"pavbuckets", reflect.TypeFor[pavv1.PavBucketSpec](), reflect.TypeFor[pavv1.PavBucketStatus]()},
 	{"pavprovisioners", reflect.TypeFor[pavv1.PavProvisionerSpec](), reflect.TypeFor[pavv1.PavProvisionerStatus]()},
 	{"pavsnapshots", reflect.TypeFor[pavv1.PavSnapshotSpec](), reflect.TypeFor[pavv1.PavSnapshotStatus]()},
 	{"pavstages", reflect.TypeFor[pavv1.PavStageSpec](), reflect.TypeFor[pavv1.PavStageStatus]()},

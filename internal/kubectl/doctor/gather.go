@@ -12,6 +12,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -46,8 +47,8 @@ func Gather(ctx context.Context, reader client.Reader, version string, now func(
 	}
 	// Of two kinds, the one that refers to the other is read first: what it refers to is gone if it is not found later.
 	for _, gather := range []func(context.Context) error{
-		g.definitions, g.agentObjects, g.admission, g.services,
-		g.workflowPods, g.stages, g.snapshots, g.volumes, g.provisioners, g.persistentVolumes, g.claims,
+		g.definitions, g.agentObjects, g.admission, g.services, g.bucketAPIs,
+		g.workflowPods, g.stages, g.snapshots, g.accesses, g.buckets, g.volumes, g.provisioners, g.persistentVolumes, g.claims,
 		g.nodes, g.drivers, g.namespaces,
 	} {
 		if err := gather(ctx); err != nil {
@@ -171,7 +172,8 @@ func (g *gatherer) admission(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	g.BucketRights, err = g.get(ctx, getBucketRights, client.ObjectKey{Name: agent.BucketRights}, &rbacv1.ClusterRoleBinding{})
+	return err
 }
 
 // services reads the Services of the webhooks, and their endpoints.

@@ -2,9 +2,11 @@ package doctor
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,6 +27,36 @@ func (g *gatherer) stages(ctx context.Context) error {
 func (g *gatherer) snapshots(ctx context.Context) error {
 	list := &pavv1.PavSnapshotList{}
 	return g.list(ctx, listSnapshots, list, func() { g.Snapshots = append(g.Snapshots, list.Items...) })
+}
+
+func (g *gatherer) buckets(ctx context.Context) error {
+	list := &pavv1.PavBucketList{}
+	return g.list(ctx, listBuckets, list, func() { g.Buckets = append(g.Buckets, list.Items...) })
+}
+
+func (g *gatherer) accesses(ctx context.Context) error {
+	list := &pavv1.PavBucketAccessList{}
+	return g.list(ctx, listAccesses, list, func() { g.Accesses = append(g.Accesses, list.Items...) })
+}
+
+// bucketAPIs reads which kinds of claims of buckets the cluster has, and whether there is a place for credentials.
+func (g *gatherer) bucketAPIs(ctx context.Context) error {
+	g.BucketAPIs = map[string]bool{}
+	for _, name := range bucketAPIs {
+		definition := &apiextensionsv1.CustomResourceDefinition{}
+		found, err := g.get(ctx, getDefinitions, client.ObjectKey{Name: name}, definition)
+		if err != nil {
+			return err
+		}
+		if found {
+			g.BucketAPIs[name] = slices.ContainsFunc(definition.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
+				return v.Name == bucketVersion && v.Served
+			})
+		}
+	}
+	var err error
+	g.Credentials, err = g.get(ctx, listNamespaces, client.ObjectKey{Name: pavv1.CredentialsNamespace}, &corev1.Namespace{})
+	return err
 }
 
 func (g *gatherer) volumes(ctx context.Context) error {

@@ -148,3 +148,23 @@ func deleting(meta *metav1.ObjectMeta, finalizer string, since time.Duration) {
 func snapshot(status pavv1.PavSnapshotStatus) []pavv1.PavSnapshot {
 	return []pavv1.PavSnapshot{{ObjectMeta: metav1.ObjectMeta{Name: "snapshot-s1", UID: "s2"}, Status: status}}
 }
+
+// withBuckets enables buckets, and lets the provisioner have them.
+func withBuckets(f *Facts) {
+	f.Provisioners[0].Spec.BucketCreation = &pavv1.BucketCreation{}
+	f.BucketRights, f.Credentials, f.BucketAPIs = true, true, map[string]bool{}
+	for _, name := range bucketAPIs {
+		f.BucketAPIs[name] = true
+	}
+	for _, name := range bucketPolicies {
+		f.Policies[name], f.Bindings[name] = true, true
+	}
+}
+
+func bucket(status pavv1.PavBucketStatus) []pavv1.PavBucket {
+	return []pavv1.PavBucket{{ObjectMeta: metav1.ObjectMeta{Name: "b-u1", UID: "b1"}, Status: status}}
+}
+
+func access(status pavv1.PavBucketAccessStatus) []pavv1.PavBucketAccess {
+	return []pavv1.PavBucketAccess{{ObjectMeta: metav1.ObjectMeta{Name: "a-u1", UID: "a1"}, Status: status}}
+}

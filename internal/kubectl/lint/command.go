@@ -174,6 +174,7 @@ func check(env *cli.Env, limits template.Limits, files []string) (Result, []sour
 			result.Findings = append(result.Findings, Check(checker, d)...)
 		}
 	}
+	result.Findings = append(result.Findings, sharedStores(provisioners)...)
 	result.Provisioners = len(provisioners)
 	return result, provisioners, nil
 }

@@ -51,7 +51,7 @@ func Is(d source.Document) bool {
 	if strings.EqualFold(d.Kind(), kind) {
 		return true
 	}
-	return d.Group() == group && !slices.Contains([]string{"PavVolume", "PavStage", "PavSnapshot"}, d.Kind())
+	return d.Group() == group && !slices.Contains([]string{"PavVolume", "PavStage", "PavSnapshot", "PavBucket", "PavBucketAccess"}, d.Kind())
 }
 
 // Print writes findings for people; on a terminal, with the line of the file that each is about.

@@ -144,6 +144,7 @@ func TestLint(t *testing.T) {
 		"a version that is wrong":     {stdin: strings.Replace(good, "v1alpha1", "v1", 1), code: 1, out: []string{"<stdin>:1:13: error: apiVersion: "}},
 		"a key that is twice":         {stdin: good + "kind: PavProvisioner\n", code: 1, out: []string{`<stdin>:14:1: error: the key "kind" is in this mapping already, in line 2`}},
 		"no provisioner":              {stdin: other, code: 2, err: "there is no PavProvisioner in -"},
+		"records of buckets":          {stdin: strings.Replace(good, "PavProvisioner", "PavBucket", 1) + "---\n" + strings.Replace(good, "PavProvisioner", "PavBucketAccess", 1), code: 2, err: "there is no PavProvisioner in -"},
 		"no file":                     {files: []string{"nothing.yaml"}, code: 2, err: "nothing.yaml: no such file"},
 		"an empty directory":          {files: []string{t.TempDir()}, code: 2, err: "there are no files in this directory"},
 		"a limit that is none":        {args: []string{"--template-max-steps=0"}, code: 2, err: "--template-max-steps: must be above 0"},

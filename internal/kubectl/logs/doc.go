@@ -1,3 +1,3 @@
-// Package logs is "kubectl pav logs": it shows the logs of a volume's workflow pods in the order of time, and follows
-// pods that start later. It never diagnoses a volume; package status does.
+// Package logs is "kubectl pav logs": it shows the logs of the workflow pods of a volume, a snapshot or a bucket in the
+// order of time, and follows pods that start later. It never diagnoses anything; package status does.
 package logs

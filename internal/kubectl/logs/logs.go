@@ -12,7 +12,7 @@ import (
 	"github.com/albertofaria/pav/internal/kubectl/status"
 )
 
-// phases are the values of --phase, in the order of a volume's life, and the workflows of their pods.
+// phases are the values of --phase, in the order of the life of a volume and of a bucket, and the workflows of their pods.
 var phases = []struct{ name, workflow string }{
 	{"validation", pavv1.WorkflowValidation},
 	{"creation", pavv1.WorkflowCreation},
@@ -24,6 +24,12 @@ var phases = []struct{ name, workflow string }{
 	{"node-expansion", pavv1.WorkflowNodeExpansion},
 	{"unstaging", pavv1.WorkflowUnstaging},
 	{"deletion", pavv1.WorkflowDeletion},
+	{"bucket-validation", pavv1.WorkflowBucketValidation},
+	{"bucket-creation", pavv1.WorkflowBucketCreation},
+	{"bucket-update", pavv1.WorkflowBucketUpdate},
+	{"access-grant", pavv1.WorkflowGrant},
+	{"access-revocation", pavv1.WorkflowRevocation},
+	{"bucket-deletion", pavv1.WorkflowBucketDeletion},
 }
 
 // options are the flags.
@@ -38,20 +44,25 @@ type options struct {
 func Command(env *cli.Env) *cobra.Command {
 	o := &options{}
 	command := &cobra.Command{
-		Use:   "logs pvc/NAME | pv/NAME | pod/NAME | vs/NAME | vsc/NAME | pavsnapshot/NAME",
-		Short: "Show the logs of the pods that create, stage and delete a volume or snapshot",
-		Long: `Shows the logs of all pods that PaV has run for a volume or snapshot and that are still there, oldest first: those
-that run, those that a volume in use needs, and the last one of each kind that failed. Where there are several,
+		Use: "logs pvc/NAME | pv/NAME | pod/NAME | vs/NAME | vsc/NAME | pavsnapshot/NAME | obc/NAME | bucketclaim/NAME | bucketaccess/NAME | " +
+			"pavbucket/NAME | pavbucketaccess/NAME",
+		Short: "Show the logs of the pods that work for a volume, a snapshot or a bucket",
+		Long: `Shows the logs of all pods that PaV has run for a volume, a snapshot, a bucket or an access to one and that are still there,
+oldest first: those that run, those that a volume in use needs, and the last one of each kind that failed. Where there are several,
 lines begin with the phase and the pod.
 
-With -f it goes on with pods that run, and with all that come, until it is interrupted or the volume or snapshot is gone.`,
-		Example: "  kubectl pav logs pvc/data\n  kubectl pav logs pvc/data --phase creation -f\n  kubectl pav logs vs/nightly",
+Those of an ObjectBucketClaim (obc) are the pods of its bucket and of its access, those of a BucketClaim the pods of its bucket alone.
+A log of the phase access-grant has credentials if the script prints them.
+
+With -f it goes on with pods that run, and with all that come, until it is interrupted or the object is gone.`,
+		Example: "  kubectl pav logs pvc/data\n  kubectl pav logs pvc/data --phase creation -f\n  kubectl pav logs vs/nightly\n  kubectl pav logs obc/photos --phase bucket-creation",
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(command *cobra.Command, args []string) error {
 			if err := o.validate(); err != nil {
 				return &cli.ExitError{Code: 2, Err: err}
 			}
-			ref, err := status.Parse(env, args, status.Claim, status.PV, status.Pod, status.Snapshot, status.Content, status.PavSnapshot)
+			ref, err := status.Parse(env, args, status.Claim, status.PV, status.Pod, status.Snapshot, status.Content, status.PavSnapshot,
+				status.ObjectBucketClaim, status.BucketClaim, status.BucketAccess, status.PavBucket, status.PavAccess)
 			if err != nil {
 				return err
 			}

@@ -20,7 +20,7 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// run shows the logs of an object's volumes, or of its snapshot.
+// run shows the logs of an object's volumes, of its snapshot, or of its bucket.
 func run(ctx context.Context, env *cli.Env, cluster *cli.Cluster, ref status.Ref, o *options) error {
 	targets, err := status.TargetsOf(ctx, cluster.Objects, ref)
 	if err != nil {

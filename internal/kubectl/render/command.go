@@ -44,8 +44,8 @@ func Command(env *cli.Env) *cobra.Command {
 		Short: "Show the pods that a PavProvisioner creates for a claim, without a cluster",
 		Long: `Show the pods that a PavProvisioner creates for a claim, without a cluster: each as the agents would
 create it, with its name, labels and /pav. Beside the PavProvisioner, the files may have a StorageClass,
-PersistentVolumeClaims, VolumeAttributesClasses, VolumeSnapshots with their contents and classes, PersistentVolumes
-and a Node; what none has is made up, and standard error says so:
+PersistentVolumeClaims, VolumeAttributesClasses, VolumeSnapshots with their contents and classes, PersistentVolumes,
+an ObjectBucketClaim, Namespaces and a Node; what none has is made up, and standard error says so:
 
   StorageClass           of the PavProvisioner, with no parameters; it waits for the first consumer where
                          templates read selectedNode
@@ -61,6 +61,7 @@ and a Node; what none has is made up, and standard error says so:
   VolumeSnapshot         of the claim, and a VolumeSnapshotClass with no parameters, where the PavProvisioner
                          makes snapshots
   Node                   "node-1"
+  ObjectBucketClaim      of the StorageClass, and its Namespace, where the PavProvisioner serves buckets
 
 What an API server fills in, such as UIDs, is made up, too, and the same each time. As names of pods are
 hashes of UIDs, pods in a cluster have others. get_pvc finds the claims of the files.

@@ -22,6 +22,7 @@ import (
 type given struct {
 	provisioners, claims, classes, attributesClasses, volumes, nodes []object
 	snapshots, snapshotContents, snapshotClasses, pavSnapshots       []object
+	bucketClaims, namespaces                                         []object
 }
 
 // object is an object in a file, as the API server would return it, but without defaults.
@@ -115,6 +116,10 @@ func (g *given) list(kind string) *[]object {
 		return &g.snapshotClasses
 	case "PavSnapshot":
 		return &g.pavSnapshots
+	case "ObjectBucketClaim":
+		return &g.bucketClaims
+	case "Namespace":
+		return &g.namespaces
 	default:
 		return nil
 	}
@@ -164,6 +169,10 @@ func canonical(d source.Document) (map[string]any, error) {
 		typed = &pavv1.PavSnapshot{}
 	case "PersistentVolume":
 		typed = &corev1.PersistentVolume{}
+	case "Namespace":
+		typed = &corev1.Namespace{}
+	case "ObjectBucketClaim":
+		return runtime.DeepCopyJSON(d.Object), nil // its fields are checked where it is used
 	default:
 		typed = &corev1.Node{}
 	}

@@ -17,6 +17,7 @@ import (
 
 // objects are the objects with which a definition is rendered, as an API server would return them.
 type objects struct {
+	// claim is nil if the definition has no volumes.
 	claim, class, node map[string]any
 
 	// attributesClass is the VolumeAttributesClass that the claim names, and newAttributesClass the one that it names later; nil if there
@@ -25,6 +26,10 @@ type objects struct {
 
 	// snapshot is a VolumeSnapshot of the claim, and snapshotClass its VolumeSnapshotClass; nil if the definition makes no snapshots.
 	snapshot, snapshotClass map[string]any
+
+	// bucketClaim is an ObjectBucketClaim, bucketClass its StorageClass, and namespace its Namespace; nil if the definition has no
+	// buckets.
+	bucketClaim, bucketClass, namespace map[string]any
 
 	// source is what the claim names as its source; nil if the volume is created empty.
 	source *podplan.ClaimSource
@@ -47,15 +52,25 @@ type objects struct {
 // choose selects the objects for a definition, and makes up those that are missing.
 func (o *options) choose(g *given, p *pavv1.PavProvisioner) (*objects, error) {
 	c := &objects{claims: map[string]map[string]any{}}
+	if rendersVolumes(p) {
+		if err := o.chooseOfVolume(g, p, c); err != nil {
+			return nil, err
+		}
+	}
+	return c, c.chooseBucket(g, p)
+}
+
+// chooseOfVolume selects the objects of a volume.
+func (o *options) chooseOfVolume(g *given, p *pavv1.PavProvisioner, c *objects) error {
 	if err := o.chooseVolume(g, p, c); err != nil {
-		return nil, err
+		return err
 	}
 	if err := c.chooseClass(g, p); err != nil {
-		return nil, err
+		return err
 	}
 	c.chooseClaim(g, p)
 	if err := o.chooseSource(g, p, c); err != nil {
-		return nil, err
+		return err
 	}
 	c.chooseAttributes(g, p)
 	c.chooseSnapshot(g, p)
@@ -66,10 +81,7 @@ func (o *options) choose(g *given, p *pavv1.PavProvisioner) (*objects, error) {
 	if c.volume != nil {
 		storedVolume(c.volume, c.claim)
 	}
-	if err := o.chooseNode(g, c); err != nil {
-		return nil, err
-	}
-	return c, nil
+	return o.chooseNode(g, c)
 }
 
 func (c *objects) notef(format string, args ...any) {
@@ -82,7 +94,7 @@ func (c *objects) use(what, name string, o object) {
 
 // chooseVolume takes the first PersistentVolume of the definition's driver.
 func (o *options) chooseVolume(g *given, p *pavv1.PavProvisioner, c *objects) error {
-	c.static = !p.Supports(pavv1.ProvisioningModeDynamic)
+	c.static = !createsVolumes(p)
 	for _, v := range g.volumes {
 		if text(v.Object, "spec", "csi", "driver") != p.Name || o.pv == "" && g.isOfSource(v.Object) {
 			continue

@@ -47,6 +47,9 @@ func run(t *testing.T, args ...string) (stdout, stderr string, code int) {
 
 const example = "../../../examples/1-hello-world/"
 
+// buckets is a definition that serves buckets, in all sections.
+const buckets = "../../definition/testdata/correct/buckets.yaml"
+
 // The whole output, on both streams. To write it again: go test ./internal/kubectl/render -update
 func TestRender_Golden(t *testing.T) {
 	tests := map[string][]string{
@@ -58,6 +61,11 @@ func TestRender_Golden(t *testing.T) {
 		"all-phases-fail":            {"testdata/all.yaml"},
 		"snapshots":                  {"testdata/snapshots.yaml", "--phase", "snapshot-creation,snapshot-deletion"},
 		"snapshots-made-up":          {"testdata/all.yaml", "--sc", "testdata/class.yaml", "--node", "testdata/node.yaml", "--phase", "snapshot-creation,snapshot-deletion"},
+		"buckets":                    {buckets, "testdata/bucket.yaml"},
+		"buckets-made-up":            {buckets, "--phase", "bucket-validation,bucket-creation,access-grant"},
+		"buckets-refused":            {buckets, "testdata/bucket-policy.yaml", "--phase", "validate-bucket,delete-bucket"},
+		"buckets-that-exist":         {"../../definition/testdata/correct/buckets-that-exist.yaml"},
+		"buckets-as-volumes":         {"../../definition/testdata/correct/buckets-as-volumes.yaml"},
 		"restored":                   {"testdata/sources.yaml", "testdata/restore.yaml", "--phase", "creation"},
 		"restored-made-up":           {"testdata/sources.yaml", "--source", "VolumeSnapshot", "--phase", "creation,deletion"},
 		"cloned":                     {"testdata/sources.yaml", "testdata/clone.yaml", "--phase", "creation"},
@@ -123,7 +131,7 @@ func TestRender_Misuse(t *testing.T) {
 		err  string
 		code int
 	}{
-		"no such phase":         {[]string{provisioner, "--phase", "mounting"}, "--phase mounting: it is one of validation, creation, expansion, modification, snapshot-creation, snapshot-deletion, deletion, staging, node-expansion, unstaging", 2},
+		"no such phase":         {[]string{provisioner, "--phase", "mounting"}, "--phase mounting: it is one of validation, creation, expansion, modification, snapshot-creation, snapshot-deletion, deletion, staging, node-expansion, unstaging, bucket-validation, bucket-creation, bucket-update, access-grant, access-revocation, bucket-deletion", 2},
 		"no such source":        {[]string{provisioner, "--source", "Volume"}, "--source Volume: it is one of VolumeSnapshot, PersistentVolumeClaim", 2},
 		"a source twice":        {[]string{"testdata/sources.yaml", "testdata/clone.yaml", "--source", "VolumeSnapshot"}, `--source cannot be used with claim "copy", which names a source`, 2},
 		"a source, static":      {[]string{provisioner, "--pv", "testdata/static.yaml", "--source", "VolumeSnapshot"}, "--source cannot be used with a static volume", 2},

@@ -36,7 +36,10 @@ const (
 	snapshotDeletion = "snapshot-deletion"
 )
 
-var phases = []string{validation, creation, expansion, modification, snapshotCreation, snapshotDeletion, deletion, staging, nodeExpansion, unstaging}
+var phases = []string{
+	validation, creation, expansion, modification, snapshotCreation, snapshotDeletion, deletion, staging, nodeExpansion, unstaging,
+	bucketValidation, bucketCreation, bucketUpdate, accessGrant, accessRevocation, bucketDeletion,
+}
 
 // errNoAttributesClass is why a volume is not modified.
 var errNoAttributesClass = errors.New("no VolumeAttributesClass of the PavProvisioner was given")
@@ -98,6 +101,18 @@ type rendering struct {
 // rendered. It changes the objects, which must not be used afterwards.
 func (o *options) render(ctx context.Context, p *pavv1.PavProvisioner, c *objects) *rendering {
 	r := &rendering{objects: c, provisioner: p, templates: template.NewEvaluator(o.limits), options: o, result: Result{Provisioner: p.Name}}
+	if r.claim != nil {
+		r.volumes(ctx)
+	}
+	r.buckets(ctx)
+	slices.SortStableFunc(r.result.Phases, func(a, b Phase) int {
+		return slices.Index(phases, a.Phase) - slices.Index(phases, b.Phase)
+	})
+	return r
+}
+
+// volumes renders the life of a volume.
+func (r *rendering) volumes(ctx context.Context) {
 	if r.static {
 		r.bind(r.volume)
 		r.validateStatic(ctx)
@@ -107,10 +122,6 @@ func (o *options) render(ctx context.Context, p *pavv1.PavProvisioner, c *object
 	}
 	r.snapshots(ctx)
 	r.stage(ctx)
-	slices.SortStableFunc(r.result.Phases, func(a, b Phase) int {
-		return slices.Index(phases, a.Phase) - slices.Index(phases, b.Phase)
-	})
-	return r
 }
 
 // wanted reports whether a phase is shown.

@@ -30,10 +30,12 @@ type Result struct {
 func Command(env *cli.Env) *cobra.Command {
 	output := &cli.Output{}
 	command := &cobra.Command{
-		Use:   "retry pvc/NAME | pv/NAME | vs/NAME | vsc/NAME | pavvolume/NAME | pavstage/NAME | pavsnapshot/NAME",
+		Use: "retry pvc/NAME | pv/NAME | vs/NAME | vsc/NAME | obc/NAME | bucketclaim/NAME | bucketaccess/NAME | pavvolume/NAME | pavstage/NAME | " +
+			"pavsnapshot/NAME | pavbucket/NAME | pavbucketaccess/NAME",
 		Short: "Start the next attempt now",
 		Long: `After a failure, PaV waits longer and longer, up to five minutes, before the next attempt. This command
-starts the next attempt now: to create or delete a volume or snapshot, to unstage a volume, or to stage it again on its nodes.
+starts the next attempt now: to create or delete a volume, a snapshot or a bucket, to unstage a volume, to stage it again on its
+nodes, to grant access to a bucket, or to revoke an account. For an ObjectBucketClaim (obc), that is its bucket and its access.
 A pod that cannot start, or that has run for more than 30 s, is stopped once an event says so: its attempt fails, and
 is reverted where necessary. Other pods continue.
 
@@ -41,7 +43,8 @@ Kubelet's own pauses between attempts to stage a volume for a pod cannot be skip
 		Example: "  kubectl pav retry pvc/data -n apps\n  kubectl pav retry pavstage/stage-0123456789",
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(command *cobra.Command, args []string) error {
-			ref, err := status.Parse(env, args, status.Claim, status.PV, status.Snapshot, status.Content, status.Volume, status.Stage, status.PavSnapshot)
+			ref, err := status.Parse(env, args, status.Claim, status.PV, status.Snapshot, status.Content, status.Volume, status.Stage, status.PavSnapshot,
+				status.ObjectBucketClaim, status.BucketClaim, status.BucketAccess, status.PavBucket, status.PavAccess)
 			if err != nil {
 				return err
 			}
@@ -53,14 +56,17 @@ Kubelet's own pauses between attempts to stage a volume for a pod cannot be skip
 			if err != nil {
 				return err
 			}
-			return write(env, output, results)
+			return write(env, output, results, words{"the next attempt starts now", "nothing to retry"})
 		},
 	}
 	output.AddFlag(command.Flags())
 	return command
 }
 
-func write(env *cli.Env, output *cli.Output, results []Result) error {
+// words say what was done, and what was not.
+type words struct{ asked, not string }
+
+func write(env *cli.Env, output *cli.Output, results []Result, say words) error {
 	asked := false
 	style := env.Style()
 	for _, r := range results {
@@ -69,9 +75,9 @@ func write(env *cli.Env, output *cli.Output, results []Result) error {
 			continue
 		}
 		object, what := cli.Plain(r.Kind+"/"+r.Name), cli.Plain(r.What)
-		text := style.Dim(object + ": nothing to retry: " + what)
+		text := style.Dim(object + ": " + say.not + ": " + what)
 		if r.Asked {
-			text = style.Bold(object) + ": the next attempt starts now: " + what
+			text = style.Bold(object) + ": " + say.asked + ": " + what
 		}
 		if _, err := fmt.Fprintln(env.Out, text); err != nil {
 			return fmt.Errorf("writing the result: %w", err)
@@ -105,7 +111,7 @@ func Run(ctx context.Context, objects client.Client, ref status.Ref, now func() 
 	return results, nil
 }
 
-// find returns the PavVolume and the PavStages that belong to an object, or the PavSnapshot.
+// find returns the PavVolume and the PavStages that belong to an object, the PavSnapshot, or the PavBucket and the PavBucketAccess.
 func find(ctx context.Context, objects client.Client, ref status.Ref) ([]client.Object, error) {
 	switch ref.Kind {
 	case status.Volume, status.Stage:
@@ -123,6 +129,8 @@ func find(ctx context.Context, objects client.Client, ref status.Ref) ([]client.
 			return nil, err
 		}
 		return []client.Object{record}, nil
+	case status.ObjectBucketClaim, status.BucketClaim, status.BucketAccess, status.PavBucket, status.PavAccess:
+		return ofBucket(ctx, objects, ref)
 	default:
 	}
 	name := ref.Name
@@ -153,6 +161,22 @@ func volumeOf(ctx context.Context, objects client.Client, ref status.Ref) (strin
 		return "", fmt.Errorf("getting %s: %w", ref, err)
 	}
 	return volume.Name, nil
+}
+
+// ofBucket returns PaV's records of a bucket, and of the access that belongs to the object.
+func ofBucket(ctx context.Context, objects client.Client, ref status.Ref) ([]client.Object, error) {
+	record, access, err := status.BucketRecords(ctx, objects, ref)
+	if err != nil {
+		return nil, err
+	}
+	var found []client.Object
+	if record != nil {
+		found = append(found, record)
+	}
+	if access != nil {
+		found = append(found, access)
+	}
+	return found, nil
 }
 
 // ofVolume returns PaV's records of a volume. A static volume may have stages only.
@@ -194,6 +218,12 @@ func ask(ctx context.Context, objects client.Client, object client.Object, now t
 	case *pavv1.PavSnapshot:
 		result.Kind = string(status.PavSnapshot)
 		failure, result.What = ofPavSnapshot(object)
+	case *pavv1.PavBucket:
+		result.Kind = string(status.PavBucket)
+		failure, result.What = ofPavBucket(object)
+	case *pavv1.PavBucketAccess:
+		result.Kind = string(status.PavAccess)
+		failure, result.What = ofPavBucketAccess(object)
 	}
 	if failure == nil {
 		return result, nil
@@ -204,23 +234,28 @@ func ask(ctx context.Context, objects client.Client, object client.Object, now t
 	if least := failure.Time.Add(time.Second - time.Microsecond); at.Before(least) {
 		at = least
 	}
-	// It must also differ from the previous request, which may be from the same second: a value counts only once.
-	if former, err := time.Parse(time.RFC3339Nano, object.GetAnnotations()[pavv1.RetryAnnotation]); err == nil && !at.After(former) {
+	if err := annotate(ctx, objects, object, pavv1.RetryAnnotation, at); err != nil {
+		return result, fmt.Errorf("annotating %s/%s: %w", result.Kind, result.Name, err)
+	}
+	result.Asked = true
+	return result, nil
+}
+
+// annotate writes the time of a request. It differs from that of the previous request, which may be from the same second: a value counts
+// only once.
+func annotate(ctx context.Context, objects client.Client, object client.Object, key string, at time.Time) error {
+	if former, err := time.Parse(time.RFC3339Nano, object.GetAnnotations()[key]); err == nil && !at.After(former) {
 		at = former.Add(time.Microsecond)
 	}
 	before, ok := object.DeepCopyObject().(client.Object)
 	if !ok {
-		return result, fmt.Errorf("copying %T", object)
+		return fmt.Errorf("copying %T", object)
 	}
 	annotations := object.GetAnnotations()
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[pavv1.RetryAnnotation] = at.UTC().Format(pavv1.RetryFormat)
+	annotations[key] = at.UTC().Format(pavv1.RetryFormat)
 	object.SetAnnotations(annotations)
-	if err := objects.Patch(ctx, object, client.MergeFrom(before)); err != nil {
-		return result, fmt.Errorf("annotating %s/%s: %w", result.Kind, result.Name, err)
-	}
-	result.Asked = true
-	return result, nil
+	return objects.Patch(ctx, object, client.MergeFrom(before))
 }

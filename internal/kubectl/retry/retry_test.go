@@ -33,7 +33,7 @@ func TestWrite_DescribesEachObject_InPlainText(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			streams, _, out, _ := genericiooptions.NewTestIOStreams()
-			err := write(&cli.Env{IOStreams: streams}, &cli.Output{}, test.results)
+			err := write(&cli.Env{IOStreams: streams}, &cli.Output{}, test.results, words{"the next attempt starts now", "nothing to retry"})
 			code, exit := 0, (*cli.ExitError)(nil)
 			if errors.As(err, &exit) {
 				code = exit.Code
@@ -134,6 +134,66 @@ func TestOfPavSnapshot_SaysWhichAttemptWaits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			failure, what := ofPavSnapshot(&pavv1.PavSnapshot{Status: test.status})
+			if (failure != nil) != test.waits || what != test.what {
+				t.Errorf("got %v, %q, want %t, %q", failure, what, test.waits, test.what)
+			}
+		})
+	}
+}
+
+func TestOfPavBucket_SaysWhichAttemptWaits(t *testing.T) {
+	failed, pod := &pavv1.WorkflowFailure{}, &pavv1.PodReference{Namespace: "ns", Name: "p"}
+	for name, test := range map[string]struct {
+		status pavv1.PavBucketStatus
+		waits  bool
+		what   string
+	}{
+		"nothing has failed":         {status: pavv1.PavBucketStatus{Phase: pavv1.BucketReady}, what: "no attempt has failed; the bucket is Ready"},
+		"a pod runs after a failure": {status: pavv1.PavBucketStatus{Failure: failed, Pod: pod}, what: "pod ns/p runs or is about to run"},
+		"a pod runs for long": {status: pavv1.PavBucketStatus{Step: pavv1.BucketCreating, Pod: pod, Conditions: reports(pavv1.BucketCreated, pavv1.ReasonPodRunsLong)},
+			waits: true, what: "pod ns/p is stopped first"},
+		"an update pod cannot start": {status: pavv1.PavBucketStatus{Step: pavv1.BucketUpdating, Pod: pod, Conditions: reports(pavv1.BucketUpdated, pavv1.ReasonPodNotStarted)},
+			waits: true, what: "pod ns/p is stopped first"},
+		"an earlier pod ran for long":           {status: pavv1.PavBucketStatus{Step: pavv1.BucketReverting, Pod: pod, Conditions: reports(pavv1.BucketCreated, pavv1.ReasonPodRunsLong)}, what: "pod ns/p runs or is about to run"},
+		"creation failed":                       {status: pavv1.PavBucketStatus{Phase: pavv1.BucketPending, Failure: failed, Attempt: 2}, waits: true, what: "attempt 3 to create the bucket"},
+		"an update failed":                      {status: pavv1.PavBucketStatus{Phase: pavv1.BucketReady, Failure: failed, Attempt: 1}, waits: true, what: "attempt 2 to update the bucket"},
+		"creation failed and is being reverted": {status: pavv1.PavBucketStatus{Phase: pavv1.BucketPending, Failure: failed, Step: pavv1.BucketReverting}, what: "the failed creation is being reverted"},
+		"the deletion pod that reverts failed":  {status: pavv1.PavBucketStatus{Failure: failed, DeletionFailure: failed, DeletionAttempt: 1, Step: pavv1.BucketReverting}, waits: true, what: "attempt 2 to revert the failed creation"},
+		"deletion failed":                       {status: pavv1.PavBucketStatus{Phase: pavv1.BucketDeleting, DeletionFailure: failed, DeletionAttempt: 4}, waits: true, what: "attempt 5 to delete the bucket"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			failure, what := ofPavBucket(&pavv1.PavBucket{Status: test.status})
+			if (failure != nil) != test.waits || what != test.what {
+				t.Errorf("got %v, %q, want %t, %q", failure, what, test.waits, test.what)
+			}
+		})
+	}
+}
+
+func TestOfPavBucketAccess_SaysWhichAttemptWaits(t *testing.T) {
+	failed, pod, account := &pavv1.WorkflowFailure{}, &pavv1.PodReference{Namespace: "ns", Name: "p"}, &pavv1.GrantedAccount{}
+	for name, test := range map[string]struct {
+		status   pavv1.PavBucketAccessStatus
+		released bool
+		waits    bool
+		what     string
+	}{
+		"nothing has failed":  {status: pavv1.PavBucketAccessStatus{Phase: pavv1.AccessReady, Current: account}, what: "no attempt has failed; the access is Ready"},
+		"a pod runs":          {status: pavv1.PavBucketAccessStatus{Step: pavv1.AccessGranting, Failure: failed, Pod: pod}, what: "pod ns/p runs or is about to run"},
+		"credentials go out":  {status: pavv1.PavBucketAccessStatus{Step: pavv1.AccessDelivering, Failure: failed, Pod: pod}, what: "the credentials are being written"},
+		"a pod runs for long": {status: pavv1.PavBucketAccessStatus{Step: pavv1.AccessGranting, Pod: pod, Conditions: reports(pavv1.AccessGranted, pavv1.ReasonPodRunsLong)}, waits: true, what: "pod ns/p is stopped first"},
+		"a rotation runs for long": {status: pavv1.PavBucketAccessStatus{Step: pavv1.AccessGranting, Current: account, Pod: pod, Conditions: reports(pavv1.AccessRotated, pavv1.ReasonPodRunsLong)},
+			waits: true, what: "pod ns/p is stopped first"},
+		"a revocation cannot start": {status: pavv1.PavBucketAccessStatus{Step: pavv1.AccessRevokingStep, Pod: pod, Conditions: reports(pavv1.AccessRevokedCondition, pavv1.ReasonPodNotStarted)},
+			waits: true, what: "pod ns/p is stopped first"},
+		"a grant failed":                         {status: pavv1.PavBucketAccessStatus{Failure: failed, Attempt: 2}, waits: true, what: "attempt 3 to grant access"},
+		"a grant failed, and is not needed":      {status: pavv1.PavBucketAccessStatus{Phase: pavv1.AccessRevoking, Failure: failed, Attempt: 2}, released: true, what: "no attempt has failed; the access is Revoking"},
+		"a rotation failed":                      {status: pavv1.PavBucketAccessStatus{Current: account, Failure: failed, Attempt: 1, RevocationFailure: failed}, waits: true, what: "attempt 2 to replace the account"},
+		"a former account cannot be revoked":     {status: pavv1.PavBucketAccessStatus{Current: account, RevocationFailure: failed, RevocationAttempt: 3}, waits: true, what: "attempt 4 to revoke an account"},
+		"the account of a failure is not undone": {status: pavv1.PavBucketAccessStatus{Failure: failed, RevocationFailure: failed, RevocationAttempt: 1}, waits: true, what: "attempt 2 to revoke an account"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			failure, what := ofPavBucketAccess(&pavv1.PavBucketAccess{Spec: pavv1.PavBucketAccessSpec{Released: test.released}, Status: test.status})
 			if (failure != nil) != test.waits || what != test.what {
 				t.Errorf("got %v, %q, want %t, %q", failure, what, test.waits, test.what)
 			}

@@ -71,6 +71,66 @@ func ofPavSnapshot(snapshot *pavv1.PavSnapshot) (*pavv1.WorkflowFailure, string)
 	return nil, "no attempt has failed; the snapshot is " + string(status.Phase)
 }
 
+// ofPavBucket does what ofPavVolume does for a bucket.
+func ofPavBucket(bucket *pavv1.PavBucket) (*pavv1.WorkflowFailure, string) {
+	status := &bucket.Status
+	condition := pavv1.BucketCreated
+	switch status.Step {
+	case pavv1.BucketReverting, pavv1.BucketDeletingStep:
+		condition = pavv1.BucketDeleted
+	case pavv1.BucketUpdating:
+		condition = pavv1.BucketUpdated
+	case pavv1.BucketValidating, pavv1.BucketCreating, pavv1.BucketDeletedStep:
+	}
+	obstacle := reported(status.Conditions, condition)
+	switch {
+	case status.Pod != nil && obstacle != nil:
+		return obstacle, fmt.Sprintf("pod %s/%s is stopped first", status.Pod.Namespace, status.Pod.Name)
+	case status.Pod != nil:
+		return nil, fmt.Sprintf("pod %s/%s runs or is about to run", status.Pod.Namespace, status.Pod.Name)
+	case status.DeletionFailure != nil && status.Step == pavv1.BucketReverting:
+		return status.DeletionFailure, fmt.Sprintf("attempt %d to revert the failed creation", status.DeletionAttempt+1)
+	case status.DeletionFailure != nil:
+		return status.DeletionFailure, fmt.Sprintf("attempt %d to delete the bucket", status.DeletionAttempt+1)
+	case status.Step == pavv1.BucketReverting:
+		return nil, "the failed creation is being reverted"
+	case status.Failure != nil && status.Phase == pavv1.BucketReady:
+		return status.Failure, fmt.Sprintf("attempt %d to update the bucket", status.Attempt+1)
+	case status.Failure != nil && status.Phase == pavv1.BucketPending:
+		return status.Failure, fmt.Sprintf("attempt %d to create the bucket", status.Attempt+1)
+	}
+	return nil, "no attempt has failed; the bucket is " + string(status.Phase)
+}
+
+// ofPavBucketAccess does what ofPavVolume does for an access to buckets. An account that an attempt has made which failed is revoked before
+// the next attempt; the replacement of an account does not wait for the revocation of former ones.
+func ofPavBucketAccess(access *pavv1.PavBucketAccess) (*pavv1.WorkflowFailure, string) {
+	status := &access.Status
+	condition := pavv1.AccessGranted
+	switch {
+	case status.Step == pavv1.AccessRevokingStep:
+		condition = pavv1.AccessRevokedCondition
+	case status.Current != nil:
+		condition = pavv1.AccessRotated
+	}
+	obstacle := reported(status.Conditions, condition)
+	switch {
+	case status.Step == pavv1.AccessDelivering:
+		return nil, "the credentials are being written"
+	case status.Pod != nil && obstacle != nil:
+		return obstacle, fmt.Sprintf("pod %s/%s is stopped first", status.Pod.Namespace, status.Pod.Name)
+	case status.Pod != nil:
+		return nil, fmt.Sprintf("pod %s/%s runs or is about to run", status.Pod.Namespace, status.Pod.Name)
+	case status.Failure != nil && status.Current != nil:
+		return status.Failure, fmt.Sprintf("attempt %d to replace the account", status.Attempt+1)
+	case status.RevocationFailure != nil:
+		return status.RevocationFailure, fmt.Sprintf("attempt %d to revoke an account", status.RevocationAttempt+1)
+	case status.Failure != nil && !access.Spec.Released:
+		return status.Failure, fmt.Sprintf("attempt %d to grant access", status.Attempt+1)
+	}
+	return nil, "no attempt has failed; the access is " + string(status.Phase)
+}
+
 // ofPavStage does what ofPavVolume does for a stage.
 func ofPavStage(stage *pavv1.PavStage) (*pavv1.WorkflowFailure, string) {
 	status, node := &stage.Status, stage.Spec.NodeName

@@ -86,6 +86,9 @@ func (r *run) removeVolumes(ctx context.Context) error {
 	if err := r.client.DeleteAllOf(ctx, &corev1.PersistentVolume{}, client.MatchingLabels(r.labels())); err != nil {
 		return fmt.Errorf("deleting the test's PersistentVolumes: %w", err)
 	}
+	if err := r.removeBuckets(ctx); err != nil {
+		return err
+	}
 	err := r.troubles.during(ctx, func(ctx context.Context) error {
 		if err := r.unstaged(ctx); err != nil {
 			return err

@@ -17,7 +17,8 @@ import (
 	"github.com/albertofaria/pav/internal/template"
 )
 
-const long = `Test a provisioner on a cluster: make volumes, write, read, move them to another node, delete them.
+const long = `Test a provisioner on a cluster: make volumes, write, read, move them to another node, delete them; and make buckets,
+grant access to them, replace accounts, revoke them, and delete the buckets.
 
 What is tested is a copy of the PavProvisioner under a name of its own, so that one of the same name that is
 installed is not disturbed. A StorageClass of the provisioner in the files, and a claim of that class, are the
@@ -28,7 +29,11 @@ a failure and after an interruption; objects that cannot be removed are listed, 
 For each volume mode that the definition supports there is a volume. Where the definition can, the volume is
 cloned, and a snapshot of it is made and restored, if the cluster has snapshots. Data that is not there on another node is
 a warning, as some volumes are not meant to keep it, unless --require-persistence is given. The first failed
-attempt of a workflow ends its step, although PaV would try again.`
+attempt of a workflow ends its step, although PaV would try again.
+
+For buckets there is an ObjectBucketClaim, and a BucketClaim with a BucketAccess, where the cluster has these kinds and the
+definition has bucketCreation or bucketAccessGrant. The test looks whether there is a Secret, and does not read it. Accounts are
+revoked twice, and buckets deleted twice: both must succeed where nothing is left.`
 
 const example = `  # On the current cluster
   kubectl pav test provisioner.yaml
@@ -106,10 +111,9 @@ func start(command *cobra.Command, env *cli.Env, o *options, files []string) err
 	return nil
 }
 
-// describer returns a function that writes the output of "kubectl pav describe pvc".
-func describer(cluster *cli.Cluster, env *cli.Env, next []status.Step) func(ctx context.Context, namespace, claim string) (string, error) {
-	return func(ctx context.Context, namespace, claim string) (string, error) {
-		ref := status.Ref{Kind: status.Claim, Namespace: namespace, Name: claim}
+// describer returns a function that writes the output of "kubectl pav describe" about a claim.
+func describer(cluster *cli.Cluster, env *cli.Env, next []status.Step) func(ctx context.Context, ref status.Ref) (string, error) {
+	return func(ctx context.Context, ref status.Ref) (string, error) {
 		answer, err := status.Find(ctx, cluster, ref)
 		if err != nil {
 			return "", err
@@ -151,7 +155,7 @@ func testable(in *input, o *options) error {
 	}
 	dynamic := slices.Contains(definition.Spec.ProvisioningModes, pavv1.ProvisioningModeDynamic)
 	static := slices.Contains(definition.Spec.ProvisioningModes, pavv1.ProvisioningModeStatic)
-	if static && !dynamic && o.Handle == "" {
+	if static && !dynamic && o.Handle == "" && in.hasVolumes() {
 		return errNothingToTest
 	}
 	if o.Handle != "" && !static {

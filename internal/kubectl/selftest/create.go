@@ -37,6 +37,13 @@ func (r *run) free(ctx context.Context) error {
 	if len(volumes.Items) > 0 {
 		return fmt.Errorf("there are volumes of a provisioner %s, such as PavVolume %s: choose another name with --name", r.name, volumes.Items[0].Name)
 	}
+	buckets := &pavv1.PavBucketList{}
+	if err := r.client.List(ctx, buckets, client.MatchingLabels{pavv1.ProvisionerLabel: r.name}, client.Limit(1)); err != nil && !isMissing(err) && !apierrors.IsForbidden(err) {
+		return fmt.Errorf("looking for buckets of a provisioner %s: %w", r.name, err)
+	}
+	if len(buckets.Items) > 0 {
+		return fmt.Errorf("there are buckets of a provisioner %s, such as PavBucket %s: choose another name with --name", r.name, buckets.Items[0].Name)
+	}
 	return nil
 }
 

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	cosiv1 "github.com/albertofaria/pav/internal/api/cosi/v1alpha1"
+	objectbucketv1 "github.com/albertofaria/pav/internal/api/objectbucket/v1alpha1"
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/kubectl/source"
 )
@@ -26,7 +28,13 @@ type input struct {
 	class *storagev1.StorageClass
 	claim *corev1.PersistentVolumeClaim
 
-	// others are all other objects, except pods that use the claim.
+	// bucket, bucketClass and accessClass are the same for buckets, and secrets are the Secrets that claims in the files would get.
+	bucket      *objectbucketv1.ObjectBucketClaim
+	bucketClass *cosiv1.BucketClass
+	accessClass *cosiv1.BucketAccessClass
+	secrets     []string
+
+	// others are all other objects, except pods that use the claim or the bucket.
 	others []*unstructured.Unstructured
 }
 
@@ -42,6 +50,12 @@ func (in *input) definition() (*pavv1.PavProvisioner, error) {
 		return nil, fmt.Errorf("reading the PavProvisioner: %w", err)
 	}
 	return p, nil
+}
+
+// hasVolumes reports whether the definition has volumes, and not only buckets.
+func (in *input) hasVolumes() bool {
+	_, has, _ := unstructured.NestedFieldNoCopy(in.document.Object, "spec", "volumeStaging")
+	return has
 }
 
 // read reads files, where "-" is standard input, and chooses the PavProvisioner with the name; the only one if the
@@ -70,8 +84,11 @@ func sortOut(documents []source.Document, name string) (*input, error) {
 	if rest, err = in.takeClaim(rest); err != nil {
 		return nil, err
 	}
+	if rest, err = in.takeBuckets(rest); err != nil {
+		return nil, err
+	}
 	for _, d := range rest {
-		if in.claim == nil || !usesClaim(d.Object, in.claim.Name) {
+		if (in.claim == nil || !usesClaim(d.Object, in.claim.Name)) && !usesSecret(d.Object, in.secrets) {
 			in.others = append(in.others, &unstructured.Unstructured{Object: d.Object})
 		}
 	}

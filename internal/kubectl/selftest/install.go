@@ -43,11 +43,19 @@ func (r *run) install(ctx context.Context) (outcome, error) {
 	if err := r.ready(ctx); err != nil {
 		return outcome{}, err
 	}
+	if !r.input.hasVolumes() {
+		return r.installed(r.name)
+	}
 	nodes, err := r.registered(ctx)
 	if err != nil {
 		return outcome{}, err
 	}
-	found, err := passed("%s, on %s", r.name, plural(nodes, "node"))
+	return r.installed(fmt.Sprintf("%s, on %s", r.name, plural(nodes, "node")))
+}
+
+// installed is the outcome of an installation.
+func (r *run) installed(what string) (outcome, error) {
+	found, err := passed("%s", what)
 	if n := len(r.input.others); n > 0 && !r.options.WithObjects {
 		found.message += fmt.Sprintf("; %s of the files not created; see --with-objects", plural(n, "other object"))
 	}

@@ -41,6 +41,9 @@ func (r *run) leftVolumes(ctx context.Context) {
 	for i, object := range r.created {
 		kinds[i] = kindOf(object)
 	}
+	if r.buckets {
+		r.leftBuckets(ctx, words)
+	}
 	r.report.Left = append(r.report.Left, Left{
 		Kind: strings.Join(kinds, ", ") + " of", Name: r.name,
 		Why:      "they are kept, as the objects above may need them; remove them when those are gone",

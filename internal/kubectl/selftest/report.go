@@ -46,7 +46,7 @@ type Report struct {
 
 // Step is the result of one step.
 type Step struct {
-	// Volume is the step's volume, as in "Filesystem, ReadWriteMany"; "" if it has none.
+	// Volume is the step's volume, as in "Filesystem, ReadWriteMany", or the API of its bucket; "" if it has none.
 	Volume string `json:"volume,omitempty"`
 
 	// Name is the name of the step.

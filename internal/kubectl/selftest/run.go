@@ -32,13 +32,24 @@ type run struct {
 	report    *Report
 
 	// describe writes everything that is known about a claim, for a step that failed.
-	describe func(ctx context.Context, namespace, claim string) (string, error)
+	describe func(ctx context.Context, ref status.Ref) (string, error)
 
 	// created are the objects that the test created and that do not belong to a volume, in the order of creation.
 	created []client.Object
 
 	// snapshots says that the test has created VolumeSnapshots.
 	snapshots bool
+
+	// buckets says that the test has claimed buckets.
+	buckets bool
+}
+
+// subject is what a step is about: a volume or a bucket.
+type subject interface {
+	fmt.Stringer
+
+	// ref names the claim, which is in a namespace.
+	ref(namespace string) status.Ref
 }
 
 // outcome is the outcome of a step.
@@ -60,26 +71,26 @@ func skipped(format string, args ...any) (outcome, error) {
 	return outcome{result: Skipped, message: fmt.Sprintf(format, args...)}, nil
 }
 
-// step runs a step, reports it, and returns whether the next one may run. v is the step's volume; nil for none.
-func (r *run) step(ctx context.Context, v *volume, name string, do func(context.Context) (outcome, error)) bool {
-	return r.stepWithin(ctx, r.options.Timeout, v, name, do)
+// step runs a step, reports it, and returns whether the next one may run. of is what the step is about; nil for nothing.
+func (r *run) step(ctx context.Context, of subject, name string, do func(context.Context) (outcome, error)) bool {
+	return r.stepWithin(ctx, r.options.Timeout, of, name, do)
 }
 
 // kubeletPatience is how long kubelet waits for a volume to be staged before it handles a pod's deletion.
 const kubeletPatience = 2*time.Minute + 15*time.Second
 
 // ending is step for steps that wait for pods to end.
-func (r *run) ending(ctx context.Context, v *volume, name string, do func(context.Context) (outcome, error)) bool {
-	return r.stepWithin(ctx, r.options.Timeout+kubeletPatience, v, name, do)
+func (r *run) ending(ctx context.Context, of subject, name string, do func(context.Context) (outcome, error)) bool {
+	return r.stepWithin(ctx, r.options.Timeout+kubeletPatience, of, name, do)
 }
 
-func (r *run) stepWithin(ctx context.Context, limit time.Duration, v *volume, name string, do func(context.Context) (outcome, error)) bool {
+func (r *run) stepWithin(ctx context.Context, limit time.Duration, of subject, name string, do func(context.Context) (outcome, error)) bool {
 	if ctx.Err() != nil {
 		return false
 	}
 	s := Step{Name: name}
-	if v != nil {
-		s.Volume = v.String()
+	if of != nil {
+		s.Volume = of.String()
 	}
 	r.progress.begin(s.Volume, name)
 	began := time.Now()
@@ -88,7 +99,7 @@ func (r *run) stepWithin(ctx context.Context, limit time.Duration, v *volume, na
 	found, err := do(bounded)
 	s.Seconds = seconds(time.Since(began))
 	if err != nil {
-		found = r.explain(ctx, v, err)
+		found = r.explain(ctx, of, err)
 	}
 	s.Result, s.Message, s.Details = found.result, found.message, found.details
 	r.report.Steps = append(r.report.Steps, s)
@@ -97,18 +108,18 @@ func (r *run) stepWithin(ctx context.Context, limit time.Duration, v *volume, na
 }
 
 // explain returns the outcome of a step that failed.
-func (r *run) explain(ctx context.Context, v *volume, err error) outcome {
+func (r *run) explain(ctx context.Context, of subject, err error) outcome {
 	if ctx.Err() != nil {
 		return outcome{result: Failed, message: errInterrupted.Error()}
 	}
 	found := outcome{result: Failed, message: r.words(err)}
 	var mine *podError
-	if v == nil || r.describe == nil || errors.As(err, &mine) {
+	if of == nil || r.describe == nil || errors.As(err, &mine) {
 		return found // What the test's own pods found is not in PaV's records.
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	if text, err := r.describe(ctx, r.name, v.claim()); err == nil {
+	if text, err := r.describe(ctx, of.ref(r.name)); err == nil {
 		found.details = append([]string{""}, strings.Split(strings.TrimRight(text, "\n"), "\n")...)
 		found.details = append(found.details, "")
 	}
@@ -141,10 +152,10 @@ func (r *run) test(ctx context.Context) {
 	r.report.Passed = r.report.count(Failed) == 0 && len(r.report.Left) == 0 && ctx.Err() == nil
 }
 
-// tryAll installs the provisioner and tests its volumes.
+// tryAll installs the provisioner and tests its volumes and buckets.
 func (r *run) tryAll(ctx context.Context) {
 	var volumes []volume
-	planned := r.step(ctx, nil, "choose volumes", func(ctx context.Context) (outcome, error) {
+	planned := !r.input.hasVolumes() || r.step(ctx, nil, "choose volumes", func(ctx context.Context) (outcome, error) {
 		var err error
 		if volumes, err = r.volumes(ctx); err != nil {
 			return outcome{}, err
@@ -162,6 +173,7 @@ func (r *run) tryAll(ctx context.Context) {
 		s := &scenario{run: r, volume: v}
 		s.try(ctx)
 	}
+	r.tryBuckets(ctx)
 }
 
 // when returns the time of an event's last occurrence.

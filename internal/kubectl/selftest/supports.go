@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/kubectl/status"
 	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/template"
 )
@@ -58,6 +59,11 @@ func (v volume) claim() string {
 		name += "-restored"
 	}
 	return name
+}
+
+// ref names its claim.
+func (v volume) ref(namespace string) status.Ref {
+	return status.Ref{Kind: status.Claim, Namespace: namespace, Name: v.claim()}
 }
 
 func (v volume) block() bool { return v.mode == corev1.PersistentVolumeBlock }

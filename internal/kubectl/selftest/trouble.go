@@ -52,6 +52,9 @@ func (t *troubles) newly(f *failure) bool {
 // undoing are the workflows whose failures keep a volume from being removed.
 var undoing = []string{pavv1.WorkflowUnstaging, pavv1.WorkflowDeletion}
 
+// undoingBuckets are the workflows whose failures keep a bucket from being removed.
+var undoingBuckets = []string{pavv1.WorkflowBucketDeletion, pavv1.WorkflowRevocation}
+
 // during runs a function, and ends it with a *failure as soon as one of the workflows fails again for the
 // provisioner. Without workflows, any failure ends it.
 func (t *troubles) during(ctx context.Context, function func(context.Context) error, workflows ...string) error {
@@ -68,6 +71,18 @@ func (t *troubles) ofSnapshots(ctx context.Context, function func(context.Contex
 	return race(ctx, function, func(ctx context.Context) error {
 		return await(ctx, t.client, &pavv1.PavSnapshotList{}, check, client.MatchingLabels{pavv1.ProvisionerLabel: t.provisioner})
 	})
+}
+
+// ofBuckets runs a function, and ends it with a *failure as soon as one of the workflows fails again for a bucket of the provisioner, or for
+// an access to one. Without workflows, any failure ends it.
+func (t *troubles) ofBuckets(ctx context.Context, function func(context.Context) error, workflows ...string) error {
+	selected := client.MatchingLabels{pavv1.ProvisionerLabel: t.provisioner}
+	check := func(seen objects) (bool, error) { return false, t.checkAll(seen, workflows) }
+	return race(ctx, function,
+		func(ctx context.Context) error { return await(ctx, t.client, &pavv1.PavBucketList{}, check, selected) },
+		func(ctx context.Context) error {
+			return await(ctx, t.client, &pavv1.PavBucketAccessList{}, check, selected)
+		})
 }
 
 func (t *troubles) checkAll(seen objects, workflows []string) error {
@@ -87,6 +102,10 @@ func failures(ledger client.Object) []*pavv1.WorkflowFailure {
 	case *pavv1.PavVolume:
 		return l.Status.Failures()
 	case *pavv1.PavSnapshot:
+		return l.Status.Failures()
+	case *pavv1.PavBucket:
+		return l.Status.Failures()
+	case *pavv1.PavBucketAccess:
 		return l.Status.Failures()
 	case *pavv1.PavStage:
 		return []*pavv1.WorkflowFailure{l.Status.StagingFailure, l.Status.UnstagingFailure}

@@ -24,6 +24,7 @@ var kinds = []kind{
 	{"fuse", "a file system of a daemon that runs as long as pods use the volume"},
 	{"block", "block devices"},
 	{"layer", "layers over the volumes of other claims, such as encryption"},
+	{"bucket", "buckets of an object store, and access to them"},
 }
 
 // Command returns the command "new".

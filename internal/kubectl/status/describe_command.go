@@ -17,18 +17,24 @@ import (
 func DescribeCommand(env *cli.Env) *cobra.Command {
 	output := &cli.Output{}
 	command := &cobra.Command{
-		Use:   "describe pvc/NAME | pv/NAME | pod/NAME | vs/NAME | vsc/NAME | pavsnapshot/NAME | pav/NAME",
-		Short: "Show the state of a volume, what is wrong with it, and what to do",
+		Use: "describe pvc/NAME | pv/NAME | pod/NAME | vs/NAME | vsc/NAME | pavsnapshot/NAME | obc/NAME | bucketclaim/NAME | bucketaccess/NAME | " +
+			"pavbucket/NAME | pavbucketaccess/NAME | pav/NAME",
+		Short: "Show the state of a volume, a snapshot or a bucket, what is wrong with it, and what to do",
 		Long: `Shows the history of a volume as a timeline, from the claim to the pods that use it: what was done,
 by which pods, how long each step took, what failed, what the failing pod said, and what to do next.
 
-A pod's description covers all its volumes that are PaV's, and that of a PavProvisioner (pav) its volumes and snapshots that
-fail. That of a VolumeSnapshot (vs), VolumeSnapshotContent (vsc) or PavSnapshot is the history of a snapshot. What you may
-not read is left out. The exit status is 1 where something is wrong.`,
-		Example: "  kubectl pav describe pvc/data -n apps\n  kubectl pav describe pod web\n  kubectl pav describe vs/nightly -n apps\n  kubectl pav describe pv/pvc-0123 -o json",
+A pod's description covers all its volumes that are PaV's, and that of a PavProvisioner (pav) its volumes, snapshots, buckets
+and accesses that fail. That of a VolumeSnapshot (vs), VolumeSnapshotContent (vsc) or PavSnapshot is the history of a snapshot.
+
+That of an ObjectBucketClaim (obc), a BucketClaim or a PavBucket is the history of a bucket, with the accounts of all accesses to
+it: which are in use and until when, which are being granted, and when former ones are revoked. That of a BucketAccess or a
+PavBucketAccess is the history of one access. Secrets are never read.
+
+What you may not read is left out. The exit status is 1 where something is wrong.`,
+		Example: "  kubectl pav describe pvc/data -n apps\n  kubectl pav describe pod web\n  kubectl pav describe vs/nightly -n apps\n  kubectl pav describe obc/photos\n  kubectl pav describe pv/pvc-0123 -o json",
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(command *cobra.Command, args []string) error {
-			ref, err := Parse(env, args, Claim, PV, Pod, Snapshot, Content, PavSnapshot, Provisioner)
+			ref, err := Parse(env, args, Claim, PV, Pod, Snapshot, Content, PavSnapshot, ObjectBucketClaim, BucketClaim, BucketAccess, PavBucket, PavAccess, Provisioner)
 			if err != nil {
 				return err
 			}

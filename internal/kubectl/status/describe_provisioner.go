@@ -17,7 +17,15 @@ import (
 	"github.com/albertofaria/pav/internal/kubectl/cli"
 )
 
-// reportOnProvisioner returns the report on a PavProvisioner and its volumes.
+// holdings are what a PavProvisioner has to do with.
+type holdings struct {
+	volumes   []VolumeRow
+	snapshots []pavv1.PavSnapshot
+	buckets   []pavv1.PavBucket
+	accesses  []pavv1.PavBucketAccess
+}
+
+// reportOnProvisioner returns the report on a PavProvisioner and what it serves.
 func reportOnProvisioner(ctx context.Context, cluster *cli.Cluster, name string) (*Report, error) {
 	reader := cluster.Objects
 	p := &pavv1.PavProvisioner{}
@@ -26,30 +34,35 @@ func reportOnProvisioner(ctx context.Context, cluster *cli.Cluster, name string)
 	} else if err != nil {
 		return nil, fmt.Errorf("getting the PavProvisioner: %w", err)
 	}
-	volumes, err := readVolumes(ctx, reader, name)
-	if err != nil {
+	s, g := holdings{}, &gatherer{reader, &Facts{}}
+	var err error
+	if s.volumes, err = readVolumes(ctx, reader, name); err != nil {
 		return nil, err
 	}
-	g := &gatherer{reader, &Facts{}}
-	snapshots, err := g.records(ctx, func(record *pavv1.PavSnapshot) bool { return record.Spec.Provisioner == name })
-	if err != nil {
+	if s.snapshots, err = g.records(ctx, func(record *pavv1.PavSnapshot) bool { return record.Spec.Provisioner == name }); err != nil {
+		return nil, err
+	}
+	if s.buckets, err = g.buckets(ctx, func(record *pavv1.PavBucket) bool { return record.Spec.Provisioner == name }); err != nil {
+		return nil, err
+	}
+	if s.accesses, err = g.accesses(ctx, func(record *pavv1.PavBucketAccess) bool { return record.Spec.Provisioner == name }); err != nil {
 		return nil, err
 	}
 	namespace, err := agent.Namespace(ctx, reader)
 	if err != nil {
 		return nil, err
 	}
-	return provisionerReport(p, volumes, snapshots, namespace, cluster.Now()), nil
+	return provisionerReport(p, s, namespace, cluster.Now()), nil
 }
 
-// provisionerReport is the report on a PavProvisioner with these volumes and snapshots, where the agents are in a namespace. It is
-// a pure function.
-func provisionerReport(p *pavv1.PavProvisioner, volumes []VolumeRow, snapshots []pavv1.PavSnapshot, agents string, now time.Time) *Report {
+// provisionerReport is the report on a PavProvisioner and what it serves, where the agents are in a namespace. It is a pure function.
+func provisionerReport(p *pavv1.PavProvisioner, s holdings, agents string, now time.Time) *Report {
 	r := &Report{Provisioner: p.Name, Timeline: []Entry{}, Findings: diagnoseProvisioner(p, agents, now)}
-	r.Findings = append(r.Findings, failingVolumes(volumes)...)
-	r.Findings = append(r.Findings, failingSnapshots(snapshots)...)
+	r.Findings = append(r.Findings, failingVolumes(s.volumes)...)
+	r.Findings = append(r.Findings, failingSnapshots(s.snapshots)...)
+	r.Findings = append(r.Findings, failingBuckets(s.buckets, s.accesses)...)
 	if len(r.Findings) == 0 {
-		r.Findings = append(r.Findings, Finding{Code: "Healthy", State: Healthy, Summary: fmt.Sprintf("the provisioner is ready, and has %s", counted(len(volumes), "volume"))})
+		r.Findings = append(r.Findings, Finding{Code: "Healthy", State: Healthy, Summary: "the provisioner is ready, and has " + s.counted()})
 	}
 	slices.SortStableFunc(r.Findings, func(a, b Finding) int { return severity[b.State] - severity[a.State] })
 	r.State = r.Findings[0].State
@@ -57,9 +70,12 @@ func provisionerReport(p *pavv1.PavProvisioner, volumes []VolumeRow, snapshots [
 	for _, mode := range p.Spec.ProvisioningModes {
 		modes = append(modes, string(mode))
 	}
-	r.Details = []Detail{{Name: "Modes", Value: strings.Join(modes, ", ")}, {Name: "Volumes", Value: counted(len(volumes), "volume")}}
-	if p.Spec.SnapshotCreation != nil || len(snapshots) > 0 {
-		r.Details = append(r.Details, Detail{Name: "Snapshots", Value: counted(len(snapshots), "snapshot")})
+	r.Details = []Detail{{Name: "Modes", Value: strings.Join(modes, ", ")}, {Name: "Volumes", Value: counted(len(s.volumes), "volume")}}
+	if p.Spec.SnapshotCreation != nil || len(s.snapshots) > 0 {
+		r.Details = append(r.Details, Detail{Name: "Snapshots", Value: counted(len(s.snapshots), "snapshot")})
+	}
+	if p.Spec.HasBuckets() || len(s.buckets) > 0 {
+		r.Details = append(r.Details, Detail{Name: "Buckets", Value: counted(len(s.buckets), "bucket") + ", with " + accesses(len(s.accesses))})
 	}
 	if nodes := p.Status.Nodes; nodes != nil {
 		r.Details = append(r.Details, Detail{Name: "Nodes", Value: fmt.Sprintf("its driver is registered on %d of %d", nodes.Registered, nodes.Wanted)})
@@ -68,6 +84,14 @@ func provisionerReport(p *pavv1.PavProvisioner, volumes []VolumeRow, snapshots [
 		r.Details = append(r.Details, Detail{Name: "Stages", Value: counted(int(stages.Total), "stage")})
 	}
 	return r
+}
+
+// counted returns how many volumes and buckets there are.
+func (s holdings) counted() string {
+	if len(s.buckets) == 0 {
+		return counted(len(s.volumes), "volume")
+	}
+	return counted(len(s.volumes), "volume") + " and " + counted(len(s.buckets), "bucket")
 }
 
 func counted(n int, what string) string {
@@ -108,7 +132,7 @@ func diagnoseProvisioner(p *pavv1.PavProvisioner, agents string, now time.Time) 
 	return found
 }
 
-// most is how many volumes and snapshots that fail are named.
+// most is how many volumes, snapshots, buckets and accesses that fail are named.
 const most = 5
 
 // failingVolumes returns findings about the first volumes that fail.

@@ -20,14 +20,18 @@ func TestProvisionerReport(t *testing.T) {
 	ready := condition(pavv1.ProvisionerReady, metav1.ConditionTrue, "")
 	fails := VolumeRow{Namespace: "apps", Claim: "data", PV: "pvc-1", Failure: "no room"}
 	snapshot := *snapshotRecord(pavv1.PavSnapshotStatus{Failure: snapshotFailure("snapshot-1", "no room for it")})
+	bucket := *bucketRecord(pavv1.PavBucketStatus{Failure: bucketFailure(pavv1.WorkflowBucketCreation, "p", "no room for it")})
+	access := *webRecord(pavv1.PavBucketAccessStatus{RevocationFailure: bucketFailure(pavv1.WorkflowRevocation, "p", "still there")})
 	dead := VolumeRow{PV: "static", Nodes: []VolumeNode{{Name: "n1"}, {Name: "n2", Degraded: "VolumeDead"}}}
 	for name, test := range map[string]struct {
-		changes []func(*pavv1.PavProvisioner)
-		volumes []VolumeRow
-		fails   []pavv1.PavSnapshot
-		state   State
-		code    string
-		text    string // a part of the summary, reason or first command
+		changes  []func(*pavv1.PavProvisioner)
+		volumes  []VolumeRow
+		fails    []pavv1.PavSnapshot
+		buckets  []pavv1.PavBucket
+		accesses []pavv1.PavBucketAccess
+		state    State
+		code     string
+		text     string // a part of the summary, reason or first command
 	}{
 		"ready":                       {changes: []func(*pavv1.PavProvisioner){ready}, volumes: []VolumeRow{{PV: "pvc-1"}}, state: Healthy, code: "Healthy", text: "has 1 volume"},
 		"not checked yet":             {state: Working, code: "ControllerSilent", text: "about to check"},
@@ -41,6 +45,9 @@ func TestProvisionerReport(t *testing.T) {
 		"being deleted":                     {changes: []func(*pavv1.PavProvisioner){ready, deleted}, state: Working, code: "ProvisionerDeleting", text: "provisions no more volumes"},
 		"a volume fails":                    {changes: []func(*pavv1.PavProvisioner){ready}, volumes: []VolumeRow{{PV: "pvc-0"}, fails}, state: Failing, code: "VolumeFailing", text: "kubectl pav describe pvc/data -n apps"},
 		"a snapshot fails":                  {changes: []func(*pavv1.PavProvisioner){ready}, fails: []pavv1.PavSnapshot{snapshot}, state: Failing, code: "SnapshotFailing", text: "no room for it kubectl pav describe volumesnapshot/nightly -n apps"},
+		"it has buckets":                    {changes: []func(*pavv1.PavProvisioner){ready}, buckets: []pavv1.PavBucket{*bucketRecord(readyBucket())}, state: Healthy, code: "Healthy", text: "has 0 volumes and 1 bucket"},
+		"a bucket fails":                    {changes: []func(*pavv1.PavProvisioner){ready}, buckets: []pavv1.PavBucket{bucket}, state: Failing, code: "BucketFailing", text: "bucket photos-u1 fails no room for it kubectl pav describe obc/photos -n apps"},
+		"an access fails":                   {changes: []func(*pavv1.PavProvisioner){ready}, accesses: []pavv1.PavBucketAccess{access}, state: Failing, code: "AccessFailing", text: "access apps/web fails still there kubectl pav describe bucketaccess/web -n apps"},
 		"a static volume is dead":           {changes: []func(*pavv1.PavProvisioner){ready}, volumes: []VolumeRow{dead}, state: Failing, code: "VolumeFailing", text: "volume static fails on node n2"},
 		"being deleted, and a volume fails": {changes: []func(*pavv1.PavProvisioner){ready, deleted}, volumes: []VolumeRow{fails}, state: Failing, code: "VolumeFailing", text: "no room"},
 	} {
@@ -49,7 +56,7 @@ func TestProvisionerReport(t *testing.T) {
 			for _, change := range test.changes {
 				change(p)
 			}
-			r := provisionerReport(p, test.volumes, test.fails, "storage", noon)
+			r := provisionerReport(p, holdings{test.volumes, test.fails, test.buckets, test.accesses}, "storage", noon)
 			first := r.Findings[0]
 			text := strings.TrimSpace(first.Summary + " " + first.Reason)
 			for _, step := range first.Next {
@@ -61,7 +68,7 @@ func TestProvisionerReport(t *testing.T) {
 		})
 	}
 	p := &pavv1.PavProvisioner{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: *at(0)}}
-	r := provisionerReport(p, []VolumeRow{fails, fails, fails, fails, fails, fails, fails}, nil, "storage", noon)
+	r := provisionerReport(p, holdings{volumes: []VolumeRow{fails, fails, fails, fails, fails, fails, fails}}, "storage", noon)
 	if last := r.Findings[5]; len(r.Findings) != 7 || last.Summary != "2 more volumes fail" {
 		t.Errorf("seven volumes fail: %+v", r.Findings)
 	}

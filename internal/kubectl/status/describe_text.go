@@ -81,6 +81,12 @@ func (p *printer) report(r *Report) {
 
 func title(r *Report) string {
 	switch {
+	case r.Access != "":
+		return "Access " + qualified(r.Namespace, r.Access)
+	case r.Bucket != "" && r.Namespace != "":
+		return "Bucket of claim " + qualified(r.Namespace, r.Bucket)
+	case r.Bucket != "":
+		return "Bucket " + r.Bucket
 	case r.Snapshot != "" && r.Namespace != "":
 		return fmt.Sprintf("Snapshot %s/%s", r.Namespace, r.Snapshot)
 	case r.Snapshot != "":
@@ -93,6 +99,13 @@ func title(r *Report) string {
 		return "PavProvisioner " + r.Provisioner
 	}
 	return "Volume " + r.Volume
+}
+
+func qualified(namespace, name string) string {
+	if namespace == "" {
+		return name
+	}
+	return namespace + "/" + name
 }
 
 func (p *printer) finding(f *Finding) {

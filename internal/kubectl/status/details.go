@@ -24,6 +24,9 @@ func details(f *Facts) []Detail {
 	if f.Snapshot != nil {
 		all = snapshotDetails(f)
 	}
+	if f.Bucket != nil {
+		return bucketDetails(f)
+	}
 	add(claimDetail(f))
 	if f.Claim != nil && f.Snapshot == nil {
 		add("StorageClass", protocol.ClassName(f.Claim), "")

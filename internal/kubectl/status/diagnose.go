@@ -22,6 +22,9 @@ func diagnose(f *Facts) []Finding {
 	if f.Snapshot != nil {
 		return []Finding{diagnoseSnapshot(f)}
 	}
+	if f.Bucket != nil {
+		return worstFirst(diagnoseBuckets(f))
+	}
 	found := diagnoseVolume(f)
 	if isProvisioned(f) {
 		for i := range f.Stages {
@@ -41,6 +44,10 @@ func diagnose(f *Facts) []Finding {
 	if len(found) == 0 {
 		found = append(found, healthy(f))
 	}
+	return worstFirst(found)
+}
+
+func worstFirst(found []Finding) []Finding {
 	slices.SortStableFunc(found, func(a, b Finding) int { return cmp.Compare(severity[b.State], severity[a.State]) })
 	return found
 }
@@ -133,7 +140,8 @@ func seeProvisioner(name string) Step {
 	return Step{Text: "fix the definition", Command: "kubectl edit pavprovisioner " + name}
 }
 
-// object is the object for a command line: the claim, if there is one, or the PersistentVolume; or what the user named of a snapshot.
+// object is the object for a command line: the claim, if there is one, or the PersistentVolume; or what the user named of a snapshot or
+// bucket.
 func (f *Facts) object() string {
 	if f.Claim != nil && f.Snapshot == nil {
 		return Ref{Kind: Claim, Namespace: f.Claim.Namespace, Name: f.Claim.Name}.String()
@@ -212,26 +220,6 @@ func reason(failure *pavv1.WorkflowFailure) string {
 		text += "; its log ends with: " + failure.Log
 	}
 	return text
-}
-
-// remedies are the first steps after failures with special reasons, for the namespace of the pod.
-var remedies = map[pavv1.FailureReason]func(namespace string) Step{
-	pavv1.FailureNamespaceNotOpen: func(namespace string) Step {
-		return Step{Text: "if workflow pods may run there, open the namespace; anyone who may edit it can reach what they reach",
-			Command: fmt.Sprintf("kubectl label namespace %s %s=true", namespace, pavv1.AllowPodsLabel)}
-	},
-	pavv1.FailureQuotaExceeded: func(namespace string) Step {
-		return Step{Text: "raise the quota, or delete pods that it counts", Command: "kubectl describe resourcequota -n " + namespace}
-	},
-	pavv1.FailurePodSecurity: func(namespace string) Step {
-		return Step{Text: "see what the namespace allows; change it or the pod template", Command: "kubectl describe namespace " + namespace}
-	},
-	pavv1.FailureInfeasible: func(string) Step {
-		return Step{Text: "the pod says that it would fail again: change the claim, the definition or the storage that it speaks of"}
-	},
-	pavv1.FailureHandleInUse: func(string) Step {
-		return Step{Text: "give each volume and each snapshot a handle of its own; only if the data of the other object is not needed, delete that object"}
-	},
 }
 
 // refOf returns a pod and the container with the most useful log: the first that failed, else the first in a crash

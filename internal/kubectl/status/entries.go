@@ -37,9 +37,12 @@ const (
 // entries returns everything that has happened, in the order of time.
 func entries(f *Facts) []Entry {
 	var all []Entry
-	if f.Snapshot != nil {
+	switch {
+	case f.Snapshot != nil:
 		all = append(all, snapshotEntries(f)...)
-	} else {
+	case f.Bucket != nil:
+		all = append(all, bucketEntries(f)...)
+	default:
 		all = append(all, claimEntries(f)...)
 		all = append(all, volumeEntries(f)...)
 	}
@@ -53,7 +56,9 @@ func entries(f *Facts) []Entry {
 		all = append(all, stageEntries(f, &f.Stages[i])...)
 	}
 	for i := range f.Clients {
-		all = append(all, clientEntries(&f.Clients[i])...)
+		if f.Bucket == nil {
+			all = append(all, clientEntries(&f.Clients[i])...)
+		}
 	}
 	for name, node := range f.Nodes {
 		all = append(all, nodeEntries(name, node)...)
@@ -159,8 +164,10 @@ func failureEntry(f *Facts, object string, failure *pavv1.WorkflowFailure) []Ent
 // rankOf returns the rank of a workflow's pods.
 func rankOf(pod *corev1.Pod) int {
 	switch pod.Labels[pavv1.WorkflowLabel] {
-	case pavv1.WorkflowDeletion, pavv1.WorkflowSnapshotDeletion:
+	case pavv1.WorkflowDeletion, pavv1.WorkflowSnapshotDeletion, pavv1.WorkflowBucketDeletion, pavv1.WorkflowRevocation:
 		return rankDeletion
+	case pavv1.WorkflowGrant:
+		return rankPV // after the bucket
 	case pavv1.WorkflowUnstaging:
 		return rankUnstaging
 	case pavv1.WorkflowStaging:
@@ -207,7 +214,7 @@ func podEntries(f *Facts, pod *corev1.Pod) []Entry {
 
 // hasFailed reports whether the failure of a pod is recorded.
 func hasFailed(f *Facts, pod *corev1.Pod) bool {
-	var failures []*pavv1.WorkflowFailure
+	failures := f.Bucket.failures()
 	if f.Volume != nil {
 		failures = append(failures, f.Volume.Status.Failures()...)
 	}
@@ -239,8 +246,11 @@ func createdEntry(f *Facts, pod *corev1.Pod) Entry {
 // goneEntries returns the entries about a workflow pod that was removed, as far as events tell.
 func goneEntries(f *Facts, pod *GonePod) []Entry {
 	kind, object, rank := cli.Phase(pod.Workflow), "pod "+pod.Name, rankMaking
-	if pod.Workflow == pavv1.WorkflowDeletion || pod.Workflow == pavv1.WorkflowSnapshotDeletion {
+	switch pod.Workflow {
+	case pavv1.WorkflowDeletion, pavv1.WorkflowSnapshotDeletion, pavv1.WorkflowBucketDeletion, pavv1.WorkflowRevocation:
 		rank = rankDeletion
+	case pavv1.WorkflowGrant:
+		rank = rankPV
 	}
 	scheduled := Entry{Time: pod.Scheduled, Object: object, What: kind + " pod scheduled", rank: rank}
 	if since := f.begun(); pod.Number == 1 && !since.IsZero() {
@@ -266,6 +276,8 @@ func (f *Facts) begun() time.Time {
 func wanted(f *Facts, pod *corev1.Pod) time.Time {
 	kind, stage := pod.Labels[pavv1.WorkflowLabel], pod.Labels[pavv1.StageLabel]
 	switch {
+	case f.Bucket != nil:
+		return f.Bucket.wanted(pod)
 	case pod.Annotations[pavv1.SnapshotAnnotation] != "" && (workflow.Attempt(pod) != 1 || kind != pavv1.WorkflowSnapshotCreation):
 		return time.Time{}
 	case pod.Annotations[pavv1.SnapshotAnnotation] != "":

@@ -86,7 +86,8 @@ func (g *group) add(e *corev1.Event) {
 
 // place orders the objects of one entry: the entry names the first.
 func place(kind string) int {
-	return slices.Index([]string{"PersistentVolumeClaim", "Pod", "PersistentVolume", "PavVolume", "PavStage", "VolumeSnapshot", "VolumeSnapshotContent", "PavSnapshot"}, kind)
+	return slices.Index([]string{"PersistentVolumeClaim", "Pod", "PersistentVolume", "PavVolume", "PavStage", "VolumeSnapshot", "VolumeSnapshotContent", "PavSnapshot",
+		"ObjectBucketClaim", "BucketClaim", "BucketAccess", "PavBucket", "PavBucketAccess"}, kind)
 }
 
 // routine are events whose content the timeline already has from the objects.
@@ -134,6 +135,8 @@ func isEcho(f *Facts, e *corev1.Event) bool {
 // isNews reports whether an event says something that the timeline does not have from another source.
 func isNews(f *Facts, e *corev1.Event) bool {
 	switch {
+	case f.Bucket != nil && e.Reason == protocol.AccessGrantedEvent:
+		return f.Bucket.Own == nil && len(f.Bucket.Accesses) == 0 // else the record tells
 	case foreign[e.Reason], isFirstTry(e), isEcho(f, e):
 		return false
 	case e.Type == corev1.EventTypeWarning:
@@ -185,6 +188,14 @@ func objectOf(f *Facts, e *corev1.Event) string {
 		return "snapshot"
 	case "VolumeSnapshotContent":
 		return "content"
+	case "ObjectBucketClaim", "BucketClaim":
+		return "claim"
+	case "BucketAccess":
+		return "access"
+	case "PavBucket":
+		return "bucket"
+	case "PavBucketAccess":
+		return f.nameOfAccess(e.InvolvedObject.Name)
 	case "PavStage":
 		for i := range f.Stages {
 			if f.Stages[i].Name == e.InvolvedObject.Name {

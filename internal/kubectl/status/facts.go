@@ -41,6 +41,9 @@ type Facts struct {
 	// Snapshot are the objects of the snapshot that the user asked about; nil if it was a volume.
 	Snapshot *SnapshotFacts
 
+	// Bucket are the objects of the bucket, or of the access to one, that the user asked about; nil if it was something else.
+	Bucket *BucketFacts
+
 	// Snapshots are the PavSnapshots of the volume, or of the snapshot; oldest first.
 	Snapshots []pavv1.PavSnapshot
 
@@ -54,7 +57,7 @@ type Facts struct {
 	// Unfinished are the VolumeSnapshots of a claim that hold its deletion.
 	Unfinished []snapshotv1.VolumeSnapshot
 
-	// Pods are workflow pods, and Clients the pods that use the claim; oldest first.
+	// Pods are workflow pods, and Clients the pods that use the claim, or the Secrets of the access to a bucket; oldest first.
 	Pods, Clients []corev1.Pod
 
 	// Gone are workflow pods that were removed after they had succeeded, so only their events are left.
@@ -80,7 +83,7 @@ type Facts struct {
 type GonePod struct {
 	Name, Workflow string
 
-	// Number is the number of the pod among all pods of its volume or snapshot.
+	// Number is the number of the pod among all pods of its volume, snapshot, bucket or access.
 	Number int32
 
 	// Scheduled and Began are the times at which it was scheduled, and at which its first container began.
@@ -142,6 +145,8 @@ func (f *Facts) volumeName() string {
 // provisionerName returns the name of the volume's PavProvisioner, or "". The volume may not exist yet.
 func (f *Facts) provisionerName() string {
 	switch {
+	case f.Bucket != nil:
+		return f.bucketProvisioner()
 	case f.Snapshot.driver() != "":
 		return f.Snapshot.driver()
 	case f.PV != nil && f.PV.Spec.CSI != nil:
@@ -162,7 +167,7 @@ func (f *Facts) provisionerName() string {
 
 // isForeign reports whether the volume certainly belongs to another driver.
 func (f *Facts) isForeign() bool {
-	if f.Provisioner != nil || f.Volume != nil || len(f.Stages) > 0 || len(f.Snapshots) > 0 {
+	if f.Provisioner != nil || f.Volume != nil || len(f.Stages) > 0 || len(f.Snapshots) > 0 || f.Bucket != nil {
 		return false
 	}
 	if f.PV != nil && f.PV.Spec.CSI == nil {

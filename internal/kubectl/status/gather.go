@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -39,7 +40,7 @@ type gatherer struct {
 	*Facts
 }
 
-// Gather reads everything about a claim, a PersistentVolume or a snapshot that the user may read. The error is one of the
+// Gather reads everything about a claim, a PersistentVolume, a snapshot or a bucket that the user may read. The error is one of the
 // API server, or says that the object does not exist.
 func Gather(ctx context.Context, reader client.Reader, ref Ref, now func() time.Time) (*Facts, error) {
 	g := &gatherer{reader, &Facts{Subject: ref, Nodes: map[string]*Node{}}}
@@ -49,6 +50,8 @@ func Gather(ctx context.Context, reader client.Reader, ref Ref, now func() time.
 		steps[0] = g.fromClaim
 	case ref.isSnapshot():
 		steps = []func(context.Context) error{g.fromSnapshot, g.snapshotSource, g.copies, g.definition, g.workflowPods, g.nodes, g.events, g.gone}
+	case ref.isBucket():
+		steps = []func(context.Context) error{g.fromBucket, g.bucketObjects, g.definition, g.workflowPods, g.nodes, g.secretClients, g.events, g.gone}
 	}
 	for _, gather := range steps {
 		if err := gather(ctx); err != nil {
@@ -62,7 +65,7 @@ func Gather(ctx context.Context, reader client.Reader, ref Ref, now func() time.
 
 // get reads an object. found is false if it does not exist, or the user may not read it.
 func (g *gatherer) get(ctx context.Context, namespace, name, what string, object client.Object) (found bool, err error) {
-	if name == "" {
+	if name == "" || len(content.IsPathSegmentName(name)) > 0 { // text of a tenant that no object can have as its name
 		return false, nil
 	}
 	err = g.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object)
@@ -240,14 +243,14 @@ func (g *gatherer) class(ctx context.Context) error {
 // workflowPods reads the workflow pods in all namespaces. If the user may not list pods of all namespaces, it reads
 // those in PaV's namespace, and those that the ledgers name.
 func (g *gatherer) workflowPods(ctx context.Context) error {
-	target := Target{Volume: g.volumeName()}
-	if g.Snapshot != nil {
-		if g.Snapshot.Record == nil {
-			return nil
-		}
-		target = Target{Volume: g.Snapshot.volumeName(), Snapshot: g.Snapshot.Record}
+	targets := g.targets()
+	if len(targets) == 0 {
+		return nil
 	}
-	selector := target.Labels()
+	has := func(pod *corev1.Pod) bool {
+		return slices.ContainsFunc(targets, func(t Target) bool { return t.Has(pod) })
+	}
+	selector := targets[0].Labels() // those of a bucket and of its accesses are the same
 	list := &corev1.PodList{}
 	allowed, err := g.list(ctx, list, hiddenPods, selector)
 	if err != nil {
@@ -261,7 +264,7 @@ func (g *gatherer) workflowPods(ctx context.Context) error {
 			g.Hidden = slices.DeleteFunc(g.Hidden, func(what string) bool { return what == hiddenPods })
 		}
 	}
-	g.Pods = slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return !target.Has(&pod) })
+	g.Pods = slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return !has(&pod) })
 	for _, ref := range g.recorded() {
 		pod := &corev1.Pod{}
 		if g.podNamed(ref.Namespace, ref.Name) != nil {
@@ -271,7 +274,7 @@ func (g *gatherer) workflowPods(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if found && target.Has(pod) {
+		if found && has(pod) {
 			g.Pods = append(g.Pods, *pod)
 		}
 	}
@@ -297,6 +300,14 @@ func (g *gatherer) recorded() []*pavv1.PodReference {
 	}
 	for i := range g.Snapshots {
 		add(g.Snapshots[i].Status.Pod, g.Snapshots[i].Status.Failures())
+	}
+	if g.Bucket != nil {
+		if record := g.Bucket.Record; record != nil {
+			add(record.Status.Pod, record.Status.Failures())
+		}
+		for i := range g.Bucket.Accesses {
+			add(g.Bucket.Accesses[i].Status.Pod, g.Bucket.Accesses[i].Status.Failures())
+		}
 	}
 	for i := range g.Stages {
 		status := &g.Stages[i].Status

@@ -20,37 +20,54 @@ const mostGone = 3
 // from its volume and number. It searches only PaV's namespace: if the template chose another one, that is not
 // recorded.
 func (g *gatherer) gone(ctx context.Context) error {
-	uid, total, kinds := g.numbering()
-	if g.hides(hiddenEvents + " in namespace " + workflow.DefaultNamespace) {
-		return nil
-	}
-	for number := max(total-mostGone+1, 1); number <= total; number++ {
-		for _, kind := range kinds {
-			name := workflow.Name(kind, string(uid), strconv.Itoa(int(number)))
-			if g.podNamed(workflow.DefaultNamespace, name) != nil {
-				continue
-			}
-			pod := GonePod{Name: name, Workflow: kind, Number: number}
-			if err := g.readGone(ctx, &pod); err != nil {
-				return err
-			}
-			if !pod.Scheduled.IsZero() {
-				g.Gone = append(g.Gone, pod)
+	for _, n := range g.numberings() {
+		for number := max(n.total-mostGone+1, 1); number <= n.total; number++ {
+			for _, kind := range n.kinds {
+				name := workflow.Name(kind, string(n.owner), strconv.Itoa(int(number)))
+				if g.podNamed(workflow.DefaultNamespace, name) != nil || g.hides(hiddenEvents+" in namespace "+workflow.DefaultNamespace) {
+					continue
+				}
+				pod := GonePod{Name: name, Workflow: kind, Number: number}
+				if err := g.readGone(ctx, &pod); err != nil {
+					return err
+				}
+				if !pod.Scheduled.IsZero() {
+					g.Gone = append(g.Gone, pod)
+				}
 			}
 		}
 	}
 	return nil
 }
 
-// numbering returns whose pods have numbers, the last number, and their workflows.
-func (g *gatherer) numbering() (owner types.UID, total int32, kinds []string) {
+// numbering says whose pods have numbers, the last number, and their workflows.
+type numbering struct {
+	owner types.UID
+	total int32
+	kinds []string
+}
+
+func (g *gatherer) numberings() []numbering {
 	switch {
+	case g.Bucket != nil:
+		return g.Bucket.numberings()
 	case g.Snapshot != nil && g.Snapshot.Record != nil:
-		return g.Snapshot.Record.UID, g.Snapshot.Record.Status.Pods, pavv1.WorkflowsOfSnapshots()
+		return []numbering{{g.Snapshot.Record.UID, g.Snapshot.Record.Status.Pods, pavv1.WorkflowsOfSnapshots()}}
 	case g.Snapshot == nil && g.Volume != nil:
-		return g.Volume.UID, g.Volume.Status.Pods, pavv1.WorkflowsOfVolumes()
+		return []numbering{{g.Volume.UID, g.Volume.Status.Pods, pavv1.WorkflowsOfVolumes()}}
 	}
-	return "", 0, nil
+	return nil
+}
+
+func (b *BucketFacts) numberings() []numbering {
+	var all []numbering
+	if b.Record != nil {
+		all = append(all, numbering{b.Record.UID, b.Record.Status.Pods, pavv1.WorkflowsOfBuckets()})
+	}
+	for _, record := range last(b.Accesses, mostGone) {
+		all = append(all, numbering{record.UID, record.Status.Pods, pavv1.WorkflowsOfAccesses()})
+	}
+	return all
 }
 
 func (g *gatherer) readGone(ctx context.Context, pod *GonePod) error {

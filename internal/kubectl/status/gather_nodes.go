@@ -87,6 +87,9 @@ func (g *gatherer) objects() []object {
 	if g.Snapshot != nil {
 		return append(g.Snapshot.objects(), objectsOf(last(g.Pods, mostPods))...)
 	}
+	if g.Bucket != nil {
+		return append(g.Bucket.objects(), objectsOf(last(g.Pods, mostPods))...)
+	}
 	var objects []object
 	namespace, name := g.claimRef()
 	if g.Claim != nil {

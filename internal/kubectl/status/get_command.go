@@ -21,8 +21,9 @@ func GetCommand(env *cli.Env) *cobra.Command {
 		Use:   "get [PROVISIONER]",
 		Short: "List volumes and where they are available",
 		Long: `Lists the volumes of a PavProvisioner, or of all of them, and the nodes that have them: those of claims in
-all namespaces, which is the default, or in the one of -n. "get snapshots" lists the snapshots.`,
-		Example: "  kubectl pav get\n  kubectl pav get hello-world -n apps\n  kubectl pav get -o json\n  kubectl pav get snapshots",
+all namespaces, which is the default, or in the one of -n. "get snapshots", "get buckets" and "get accesses" list snapshots, buckets
+and accesses to buckets; the volumes of a PavProvisioner with such a name are listed by "get -- buckets".`,
+		Example: "  kubectl pav get\n  kubectl pav get hello-world -n apps\n  kubectl pav get -o json\n  kubectl pav get snapshots\n  kubectl pav get buckets",
 		RunE: func(command *cobra.Command, args []string) error {
 			return o.run(command, args, func(ctx context.Context, cluster *cli.Cluster, provisioner, namespace string) error {
 				volumes, err := readVolumes(ctx, cluster.Objects, provisioner)
@@ -40,7 +41,7 @@ all namespaces, which is the default, or in the one of -n. "get snapshots" lists
 		},
 	}
 	o.complete(command)
-	command.AddCommand(getSnapshots(env))
+	command.AddCommand(getSnapshots(env), getBuckets(env), getAccesses(env))
 	return command
 }
 
@@ -65,6 +66,62 @@ the default, or in the one of -n.`,
 					return o.output.Write(env.Out, rows)
 				}
 				return renderSnapshots(env, rows, o.wide, cluster.Now())
+			})
+		},
+	}
+	o.complete(command)
+	return command
+}
+
+func getBuckets(env *cli.Env) *cobra.Command {
+	o := &listing{env: env}
+	command := &cobra.Command{
+		Use:   "buckets [PROVISIONER]",
+		Short: "List buckets",
+		Long: `Lists the buckets of a PavProvisioner, or of all of them: those of claims in all namespaces, which is the default, or in
+the one of -n.`,
+		Example: "  kubectl pav get buckets\n  kubectl pav get buckets store -n apps",
+		RunE: func(command *cobra.Command, args []string) error {
+			return o.run(command, args, func(ctx context.Context, cluster *cli.Cluster, provisioner, namespace string) error {
+				rows, err := readBuckets(ctx, cluster.Objects, provisioner)
+				if err != nil {
+					return err
+				}
+				if namespace != "" {
+					rows = slices.DeleteFunc(rows, func(r BucketRow) bool { return r.Namespace != namespace })
+				}
+				if o.output.Structured() {
+					return o.output.Write(env.Out, rows)
+				}
+				return renderBuckets(env, rows, o.wide, cluster.Now())
+			})
+		},
+	}
+	o.complete(command)
+	return command
+}
+
+func getAccesses(env *cli.Env) *cobra.Command {
+	o := &listing{env: env}
+	command := &cobra.Command{
+		Use:   "accesses [PROVISIONER]",
+		Short: "List accesses to buckets",
+		Long: `Lists the accesses to buckets of a PavProvisioner, or of all of them: those of ObjectBucketClaims and BucketAccesses in all
+namespaces, which is the default, or in the one of -n. EXPIRES and ROTATION say when the credentials end, and when another account follows.`,
+		Example: "  kubectl pav get accesses\n  kubectl pav get accesses store -n apps",
+		RunE: func(command *cobra.Command, args []string) error {
+			return o.run(command, args, func(ctx context.Context, cluster *cli.Cluster, provisioner, namespace string) error {
+				rows, err := readAccesses(ctx, cluster.Objects, provisioner)
+				if err != nil {
+					return err
+				}
+				if namespace != "" {
+					rows = slices.DeleteFunc(rows, func(r AccessRow) bool { return r.Namespace != namespace })
+				}
+				if o.output.Structured() {
+					return o.output.Write(env.Out, rows)
+				}
+				return renderAccesses(env, rows, o.wide, cluster.Now())
 			})
 		},
 	}

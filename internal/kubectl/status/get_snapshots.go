@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -84,22 +83,13 @@ func rowOfSnapshot(record *pavv1.PavSnapshot) SnapshotRow {
 // renderSnapshots writes the snapshots as a table.
 func renderSnapshots(env *cli.Env, rows []SnapshotRow, wide bool, now time.Time) error {
 	if len(rows) == 0 {
-		if _, err := fmt.Fprintln(env.ErrOut, "There are no snapshots."); err != nil {
-			return fmt.Errorf("writing: %w", err)
-		}
-		return nil
+		return none(env, "snapshots")
 	}
 	style := env.Style()
 	table := newTable(style, wide, "NAMESPACE", "SNAPSHOT", "PROVISIONER", "VOLUME", "PHASE", "STEP", "SIZE", "FAILURES", "AGE", "RECORD")
 	for i := range rows {
 		r := &rows[i]
-		phase, failures := string(r.Phase), strconv.Itoa(int(r.Failures))
-		switch {
-		case r.Failures > 0:
-			phase, failures = style.Bad(phase), style.Bad(failures)
-		case r.Phase == pavv1.SnapshotReady:
-			phase = style.Good(phase)
-		}
+		phase, failures := cells(style, string(r.Phase), r.Failures, r.Phase == pavv1.SnapshotReady)
 		row := []string{r.Namespace, r.Snapshot, r.Provisioner, dash(r.Volume), phase, dash(strings.ToLower(string(r.Step))), dash(r.Size), failures,
 			cli.Duration(now.Sub(r.Created.Time)), r.Record}
 		if wide {

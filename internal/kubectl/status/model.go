@@ -24,7 +24,7 @@ var severity = map[State]int{Healthy: 0, Working: 1, Waiting: 2, Slow: 3, Failin
 // NotPaV is the code of a finding about a volume of another driver.
 const NotPaV = "NotPaV"
 
-// Report is everything that is known about one volume or snapshot. Its JSON is the output of "describe -o json".
+// Report is everything that is known about one volume, snapshot, bucket or access to a bucket. Its JSON is the output of "describe -o json".
 type Report struct {
 	// Namespace and Claim identify the claim; they are empty for a volume that never had one. A snapshot is of that claim.
 	Namespace string `json:"namespace,omitempty"`
@@ -33,6 +33,13 @@ type Report struct {
 	// Snapshot is the name of the VolumeSnapshot if the report is about a snapshot or, if there is no VolumeSnapshot, of the
 	// PavSnapshot or VolumeSnapshotContent.
 	Snapshot string `json:"snapshot,omitempty"`
+
+	// Bucket is the name of the claim of a bucket if the report is about a bucket or an access to one or, if the claim is not known, of
+	// the PavBucket.
+	Bucket string `json:"bucket,omitempty"`
+
+	// Access is the name of the BucketAccess if the report is about an access to a bucket or, if it is not known, of the PavBucketAccess.
+	Access string `json:"access,omitempty"`
 
 	// Volume is the name of the PersistentVolume, which may not exist yet.
 	Volume string `json:"volume,omitempty"`
@@ -146,9 +153,13 @@ func Build(f *Facts) *Report {
 			r.Snapshot = f.Subject.Name
 		}
 	}
+	if f.Bucket != nil {
+		r.Namespace, r.Bucket, r.Access = f.Bucket.names(f.Subject)
+	}
 	r.Details = details(f)
 	r.Timeline = entries(f)
 	r.Findings = diagnose(f)
+	hideCredentials(f, r.Findings)
 	r.State = r.Findings[0].State
 	return r
 }

@@ -23,6 +23,12 @@ const (
 	PavSnapshot Kind = "pavsnapshot"
 	Provisioner Kind = "pav"
 	kindless    Kind = ""
+
+	ObjectBucketClaim Kind = "obc"
+	BucketClaim       Kind = "bucketclaim"
+	BucketAccess      Kind = "bucketaccess"
+	PavBucket         Kind = "pavbucket"
+	PavAccess         Kind = "pavbucketaccess"
 )
 
 // aliases are the names that users may type for the kinds.
@@ -35,6 +41,10 @@ var aliases = map[string]Kind{
 	"vs": Snapshot, "volumesnapshot": Snapshot, "volumesnapshots": Snapshot,
 	"vsc": Content, "vscs": Content, "volumesnapshotcontent": Content, "volumesnapshotcontents": Content,
 	"pavsnapshot": PavSnapshot, "pavsnapshots": PavSnapshot, "pavsnap": PavSnapshot,
+	"obc": ObjectBucketClaim, "obcs": ObjectBucketClaim, "objectbucketclaim": ObjectBucketClaim, "objectbucketclaims": ObjectBucketClaim,
+	"bucketclaim": BucketClaim, "bucketclaims": BucketClaim, "bucketaccess": BucketAccess, "bucketaccesses": BucketAccess,
+	"pavbucket": PavBucket, "pavbuckets": PavBucket, "pavbuc": PavBucket,
+	"pavbucketaccess": PavAccess, "pavbucketaccesses": PavAccess, "pavacc": PavAccess,
 	"pav": Provisioner, "pavs": Provisioner, "pavprovisioner": Provisioner, "pavprovisioners": Provisioner,
 }
 
@@ -49,6 +59,14 @@ type Ref struct {
 func (r Ref) isSnapshot() bool {
 	return r.Kind == Snapshot || r.Kind == Content || r.Kind == PavSnapshot
 }
+
+// isBucket reports whether it is an object of a bucket, or of an access to one.
+func (r Ref) isBucket() bool {
+	return r.Kind == ObjectBucketClaim || r.Kind == BucketClaim || r.Kind == PavBucket || r.isAccess()
+}
+
+// isAccess reports whether it is an object of an access to a bucket alone.
+func (r Ref) isAccess() bool { return r.Kind == BucketAccess || r.Kind == PavAccess }
 
 // String returns the object in kubectl's form, with its namespace: pvc/data -n apps.
 func (r Ref) String() string {
@@ -67,7 +85,7 @@ func Parse(env *cli.Env, args []string, kinds ...Kind) (Ref, error) {
 		return Ref{}, &cli.ExitError{Code: 2, Err: fmt.Errorf("%q is not an object of this command: write %s", strings.Join(args, " "), forms(kinds))}
 	}
 	ref := Ref{Kind: kind, Name: name}
-	if kind != Claim && kind != Pod && kind != Snapshot {
+	if !slices.Contains([]Kind{Claim, Pod, Snapshot, ObjectBucketClaim, BucketClaim, BucketAccess}, kind) {
 		return ref, nil
 	}
 	var err error

@@ -12,7 +12,7 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// Target is what workflow pods work for: a volume or a snapshot.
+// Target is what workflow pods work for: a volume, a snapshot, a bucket or an access to buckets.
 type Target struct {
 	// Volume is the name of the PersistentVolume. It is empty for a snapshot for which an administrator wrote the
 	// VolumeSnapshotContent.
@@ -20,19 +20,33 @@ type Target struct {
 
 	// Snapshot is the PavSnapshot; nil for a volume.
 	Snapshot *pavv1.PavSnapshot
+
+	// Bucket is the PavBucket, and Access the PavBucketAccess; at most one of them is not nil.
+	Bucket *pavv1.PavBucket
+	Access *pavv1.PavBucketAccess
 }
 
 // Name identifies the target.
 func (t Target) Name() string {
-	if t.Snapshot != nil {
+	switch {
+	case t.Snapshot != nil:
 		return "pavsnapshot/" + t.Snapshot.Name
+	case t.Bucket != nil:
+		return "pavbucket/" + t.Bucket.Name
+	case t.Access != nil:
+		return "pavbucketaccess/" + t.Access.Name
 	}
 	return t.Volume
 }
 
 // Labels select the target's pods, and others.
 func (t Target) Labels() client.MatchingLabels {
-	if t.Volume == "" {
+	switch {
+	case t.Bucket != nil:
+		return client.MatchingLabels{pavv1.ProvisionerLabel: t.Bucket.Spec.Provisioner}
+	case t.Access != nil:
+		return client.MatchingLabels{pavv1.ProvisionerLabel: t.Access.Spec.Provisioner}
+	case t.Volume == "":
 		// Nothing creates such a snapshot.
 		return client.MatchingLabels{pavv1.ProvisionerLabel: t.Snapshot.Spec.Provisioner, pavv1.WorkflowLabel: pavv1.WorkflowSnapshotDeletion}
 	}
@@ -41,18 +55,28 @@ func (t Target) Labels() client.MatchingLabels {
 
 // Has reports whether a pod that the labels select works for the target. Pods of a volume's snapshots work for both.
 func (t Target) Has(pod *corev1.Pod) bool {
-	if t.Snapshot != nil {
+	switch {
+	case t.Snapshot != nil:
 		return pod.Annotations[pavv1.SnapshotAnnotation] == t.Snapshot.Name
+	case t.Bucket != nil:
+		return pod.Annotations[pavv1.BucketAnnotation] == t.Bucket.Name
+	case t.Access != nil:
+		return pod.Annotations[pavv1.AccessAnnotation] == t.Access.Name
 	}
 	return pod.Annotations[pavv1.VolumeAnnotation] == t.Volume
 }
 
 // IsGone reports whether no more pods can come for the target: a volume has neither a PersistentVolume nor a PavVolume any more, a
-// snapshot no PavSnapshot.
+// snapshot no PavSnapshot, a bucket no PavBucket, and an access no PavBucketAccess.
 func (t Target) IsGone(ctx context.Context, reader client.Reader) (bool, error) {
 	name, objects := t.Volume, []client.Object{&corev1.PersistentVolume{}, &pavv1.PavVolume{}}
-	if t.Snapshot != nil {
+	switch {
+	case t.Snapshot != nil:
 		name, objects = t.Snapshot.Name, []client.Object{&pavv1.PavSnapshot{}}
+	case t.Bucket != nil:
+		name, objects = t.Bucket.Name, []client.Object{&pavv1.PavBucket{}}
+	case t.Access != nil:
+		name, objects = t.Access.Name, []client.Object{&pavv1.PavBucketAccess{}}
 	}
 	for _, object := range objects {
 		err := reader.Get(ctx, client.ObjectKey{Name: name}, object)
@@ -67,7 +91,7 @@ func (t Target) IsGone(ctx context.Context, reader client.Reader) (bool, error) 
 }
 
 // TargetsOf returns the targets that belong to an object: all volumes of a pod, including those of other drivers; the one of a claim,
-// even if the claim is gone; a PersistentVolume itself; or a snapshot.
+// even if the claim is gone; a PersistentVolume itself; a snapshot; or a bucket and its accesses.
 func TargetsOf(ctx context.Context, reader client.Reader, ref Ref) ([]Target, error) {
 	switch {
 	case ref.Kind == PV:
@@ -78,6 +102,8 @@ func TargetsOf(ctx context.Context, reader client.Reader, ref Ref) ([]Target, er
 			return nil, err
 		}
 		return []Target{{Volume: record.Spec.VolumeName, Snapshot: record}}, nil
+	case ref.isBucket():
+		return bucketTargets(ctx, reader, ref)
 	case ref.Kind == Pod:
 		return targetsOfPod(ctx, reader, ref)
 	}
@@ -92,6 +118,18 @@ func TargetsOf(ctx context.Context, reader client.Reader, ref Ref) ([]Target, er
 		}
 	}
 	return nil, fmt.Errorf("getting the claim: %w", err)
+}
+
+// bucketTargets returns the bucket of a claim, and the access of an ObjectBucketClaim or a BucketAccess.
+func bucketTargets(ctx context.Context, reader client.Reader, ref Ref) ([]Target, error) {
+	record, access, err := BucketRecords(ctx, reader, ref)
+	if err != nil {
+		return nil, err
+	}
+	if access == nil {
+		return []Target{{Bucket: record}}, nil
+	}
+	return targetsOfBucket(record, []pavv1.PavBucketAccess{*access}), nil
 }
 
 func targetsOfPod(ctx context.Context, reader client.Reader, ref Ref) ([]Target, error) {

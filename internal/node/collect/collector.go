@@ -169,11 +169,11 @@ func (c *Collector) tell(ctx context.Context, of pavdir.Pod, result func(*corev1
 // left returns the files that a pod has left, or that they are lost. What a pod did after /pav/ready does not count, even
 // if the agent was away when it was created.
 func (c *Collector) left(ctx context.Context, volumeID string, of pavdir.Pod, pod *corev1.Pod) (*workflow.Result, error) {
-	gone := lost
+	gone := lost(pod)
 	if !of.Same(c.boot) {
 		return &gone, nil
 	}
-	result, err := c.read(ctx, volumeID)
+	result, err := c.read(ctx, volumeID, pod)
 	if err == nil && workflow.MayBeReady(pod) {
 		result.Ready, err = c.isReady(ctx, volumeID, of)
 	}

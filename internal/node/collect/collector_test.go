@@ -342,7 +342,7 @@ func TestFilesThatChangeWhileTheyAreRead_AreReadSafely(t *testing.T) {
 		}
 	})
 	for range 300 {
-		result, err := n.read(t.Context(), volume)
+		result, err := n.read(t.Context(), volume, n.pod)
 		if err != nil || result.Handle != "" && result.Handle != "h" {
 			t.Errorf("got %+v, %v", result, err)
 			break

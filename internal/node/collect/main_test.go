@@ -41,6 +41,7 @@ type node struct {
 
 	pod       *corev1.Pod               // as the API server has it; nil if it is gone
 	results   []string                  // the written results
+	patches   []string                  // the requested patches
 	queued    chan types.NamespacedName // the queued reports
 	announced int                       // how often it was written that the pod has got /pav
 
@@ -107,6 +108,7 @@ func (n *node) Patch(_ context.Context, object client.Object, patch client.Patch
 		return apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, object.GetName())
 	}
 	raw, encodingErr := patch.Data(object)
+	n.patches = append(n.patches, string(raw))
 	changed := struct{ Metadata metav1.ObjectMeta }{}
 	if encodingErr = errors.Join(encodingErr, json.Unmarshal(raw, &changed)); encodingErr != nil || patch.Type() != types.MergePatchType {
 		return apierrors.NewBadRequest("no merge patch")

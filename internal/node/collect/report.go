@@ -66,7 +66,7 @@ func (c *Collector) resultOf(ctx context.Context, id string, of pavdir.Pod, pod 
 	if ready, err := c.isReady(ctx, id, of); err != nil || !ready {
 		return nil, err
 	}
-	result, err := c.read(ctx, id)
+	result, err := c.read(ctx, id, pod)
 	if err != nil {
 		return nil, err
 	}

@@ -71,6 +71,8 @@ var ofEffects = []codeRow{
 	{mount.ErrNotVolume, codes.Unavailable},        // a pod changes /pav meanwhile
 	{mount.ErrEscapes, codes.Unavailable},          // the same
 	{mount.ErrNotRegular, codes.Unavailable},       // the same
+	{mount.ErrNotDirectory, codes.Unavailable},     // the same
+	{mount.ErrTooMany, codes.Unavailable},          // the same
 	{mount.ErrTooLarge, codes.Unavailable},         // the same
 	{mount.ErrNotUTF8, codes.Unavailable},          // the same
 	{mount.ErrControlCharacter, codes.Unavailable}, // the same

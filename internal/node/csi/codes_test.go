@@ -66,6 +66,8 @@ var wanted = []struct {
 	{"mount.ErrNotVolume", mount.ErrNotVolume, codes.Unavailable},
 	{"mount.ErrEscapes", mount.ErrEscapes, codes.Unavailable},
 	{"mount.ErrNotRegular", mount.ErrNotRegular, codes.Unavailable},
+	{"mount.ErrNotDirectory", mount.ErrNotDirectory, codes.Unavailable},
+	{"mount.ErrTooMany", mount.ErrTooMany, codes.Unavailable},
 	{"mount.ErrTooLarge", mount.ErrTooLarge, codes.Unavailable},
 	{"mount.ErrNotUTF8", mount.ErrNotUTF8, codes.Unavailable},
 	{"mount.ErrControlCharacter", mount.ErrControlCharacter, codes.Unavailable},

@@ -19,12 +19,14 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// world simulates the API server, the node's directories and a Waker, for one pod and one PavStage, PavVolume or PavSnapshot.
+// world simulates the API server, the node's directories and a Waker, for one pod and one PavStage or record of the controller agent.
 type world struct {
 	pod      *corev1.Pod
 	stage    *pavv1.PavStage
 	volume   *pavv1.PavVolume
 	snapshot *pavv1.PavSnapshot
+	bucket   *pavv1.PavBucket
+	access   *pavv1.PavBucketAccess
 	err      error // of the API server
 
 	published, unpublished, woken []string
@@ -79,6 +81,16 @@ func (w *world) Get(_ context.Context, key client.ObjectKey, into client.Object,
 			w.snapshot.DeepCopyInto(object)
 			return nil
 		}
+	case *pavv1.PavBucket:
+		if w.bucket != nil && key == client.ObjectKeyFromObject(w.bucket) {
+			w.bucket.DeepCopyInto(object)
+			return nil
+		}
+	case *pavv1.PavBucketAccess:
+		if w.access != nil && key == client.ObjectKeyFromObject(w.access) {
+			w.access.DeepCopyInto(object)
+			return nil
+		}
 	}
 	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
 }
@@ -124,6 +136,8 @@ func (w *world) publish(ctx context.Context, change func(volumeContext map[strin
 		volumeContext[podNameKey] = "create-1"
 	case w.snapshot != nil:
 		volumeContext[podNameKey] = "snapshot-1"
+	case w.bucket != nil || w.access != nil:
+		volumeContext[podNameKey] = "pod-1"
 	}
 	if change != nil {
 		change(volumeContext)

@@ -26,7 +26,7 @@ const (
 
 // user is a pod that may have a /pav: that of a stage, or one of its own.
 type user struct {
-	stage string // name of the PavStage; empty for a pod of a PavVolume or a PavSnapshot
+	stage string // name of the PavStage; empty for a pod of the controller agent
 	pod   pavdir.Pod
 
 	// announce says that it must be known of the pod that it has got /pav.
@@ -37,7 +37,7 @@ type user struct {
 }
 
 // userOf returns the pod in the volume context. It must be a pod of PaV: with PaV's label, and with a controller that
-// exists and has recorded the pod: a PavStage of this node or, if the pod is on this node, a PavVolume or a PavSnapshot.
+// exists and has recorded the pod: a PavStage of this node or, if the pod is on this node, a record of the controller agent.
 func (s *pavNode) userOf(ctx context.Context, volumeContext map[string]string) (user, error) {
 	if volumeContext[ephemeralKey] != "true" {
 		return user{}, fmt.Errorf("%w: driver %s serves inline volumes only", errInvalid, pavv1.Driver)
@@ -61,8 +61,9 @@ func (s *pavNode) userOf(ctx context.Context, volumeContext map[string]string) (
 	}
 	kind := pod.Labels[pavv1.WorkflowLabel]
 	found.mayBeReady = workflow.MayBeReady(pod)
-	found.announce = isRecorded(record.pod, pod) && !record.handlePlanned && pod.Annotations[pavv1.GivenAnnotation] == "" &&
-		(kind == pavv1.WorkflowCreation || kind == pavv1.WorkflowSnapshotCreation)
+	found.pod.Credentials = kind == pavv1.WorkflowGrant
+	found.announce = workflow.Creates(kind) && isRecorded(record.pod, pod) && !record.handlePlanned &&
+		pod.Annotations[pavv1.GivenAnnotation] == ""
 	return found, nil
 }
 
@@ -97,6 +98,10 @@ func workflowsOf(kind string) []string {
 		return pavv1.WorkflowsOfVolumes()
 	case "PavSnapshot":
 		return pavv1.WorkflowsOfSnapshots()
+	case "PavBucket":
+		return pavv1.WorkflowsOfBuckets()
+	case "PavBucketAccess":
+		return pavv1.WorkflowsOfAccesses()
 	}
 	return nil
 }
@@ -133,12 +138,13 @@ func (s *pavNode) onRecord(status *pavv1.PavStageStatus, pod client.ObjectKey) b
 	return false
 }
 
-// podRecord is what a PavVolume or a PavSnapshot has recorded of its pods.
+// podRecord is what a record of the controller agent has of its pods.
 type podRecord struct {
 	// pod is that of the current step. readyPod is the creation pod of a volume that goes on after /pav/ready.
 	pod, readyPod *pavv1.PodReference
 
-	// handlePlanned says that a creation pod cannot choose the handle.
+	// handlePlanned says that a creation pod of a volume or snapshot cannot choose the handle. That of a bucket always has something
+	// to tell: whether the bucket is the claim's.
 	handlePlanned bool
 }
 
@@ -146,9 +152,16 @@ type podRecord struct {
 // a creation pod that goes on after /pav/ready.
 func (s *pavNode) recordOf(ctx context.Context, pod *corev1.Pod, owner *metav1.OwnerReference) (podRecord, error) {
 	key := client.ObjectKeyFromObject(pod)
-	var object client.Object = &pavv1.PavVolume{}
-	if owner.Kind == "PavSnapshot" {
+	var object client.Object
+	switch owner.Kind {
+	case "PavSnapshot":
 		object = &pavv1.PavSnapshot{}
+	case "PavBucket":
+		object = &pavv1.PavBucket{}
+	case "PavBucketAccess":
+		object = &pavv1.PavBucketAccess{}
+	default:
+		object = &pavv1.PavVolume{}
 	}
 	if err := s.client.Get(ctx, client.ObjectKey{Name: owner.Name}, object); apierrors.IsNotFound(err) {
 		return podRecord{}, fmt.Errorf("%w: %s %q of pod %s does not exist", errForeignPod, owner.Kind, owner.Name, key)
@@ -162,6 +175,10 @@ func (s *pavNode) recordOf(ctx context.Context, pod *corev1.Pod, owner *metav1.O
 		record = podRecord{pod: o.Status.Pod, readyPod: o.Status.CreationPod, handlePlanned: planned}
 	case *pavv1.PavSnapshot:
 		record = podRecord{pod: o.Status.Pod, handlePlanned: o.Status.PlannedHandle != ""}
+	case *pavv1.PavBucket:
+		record = podRecord{pod: o.Status.Pod}
+	case *pavv1.PavBucketAccess:
+		record = podRecord{pod: o.Status.Pod}
 	}
 	recorded := isRecorded(record.pod, pod) || isRecorded(record.readyPod, pod)
 	if object.GetUID() != owner.UID || pod.Spec.NodeName != s.nodeID || !recorded {

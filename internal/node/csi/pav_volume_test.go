@@ -29,7 +29,11 @@ type recordingCollector struct {
 
 // Publish implements Collector.
 func (c *recordingCollector) Publish(_ context.Context, volumeID string, pod pavdir.Pod, target string) error {
-	c.calls = append(c.calls, fmt.Sprintf("%s of %s/%s (%s) at %s", volumeID, pod.Namespace, pod.Name, pod.UID, target))
+	call := fmt.Sprintf("%s of %s/%s (%s) at %s", volumeID, pod.Namespace, pod.Name, pod.UID, target)
+	if pod.Credentials {
+		call += ", with credentials"
+	}
+	c.calls = append(c.calls, call)
 	return c.err
 }
 

@@ -16,9 +16,15 @@ import (
 // directory that pods see as /pav. Its methods act in the mount namespace of their thread.
 type directory struct {
 	path string
+
+	// secret says that pods see /pav/credentials.
+	secret bool
 }
 
 func (p directory) pav() string { return filepath.Join(p.path, "pav") }
+
+// credentials is where a grant pod leaves credentials.
+func (p directory) credentials() string { return filepath.Join(p.pav(), credentialsName) }
 
 // client is where the volume of a stage is attached for clients.
 func (p directory) client() string { return filepath.Join(p.path, clientName) }
@@ -42,12 +48,17 @@ func (d *Directories) create(of directory) error {
 	}
 	makeMount := mount.SelfBind
 	if filepath.Dir(of.path) == d.pods() {
-		makeMount = ownPav.Mount
+		pav := ownPav
+		pav.NoSwap = of.secret // /pav/error may have credentials until it is read
+		makeMount = pav.Mount
 	}
 	if err := makeMount(of.pav()); err != nil {
 		return err
 	}
 	d.known.Note(of.pav())
+	if of.secret {
+		return of.createCredentials()
+	}
 	return nil
 }
 

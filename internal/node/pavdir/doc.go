@@ -11,6 +11,7 @@
 //	stages/NAME/stage.json           the record of the stage (Stage)
 //	stages/NAME/targets/HASH.json    the record of a target that has the volume (Publication)
 //	pods/ID/pav                      /pav of a pod that has its own
+//	pods/ID/pav/credentials          a file system of its own, if it is a grant pod
 //	pods/ID/pod.json                 the record of that pod (Pod)
 //
 // A pod sees only its /pav.

@@ -28,6 +28,9 @@ type Pod struct {
 	Name      string    `json:"name"`
 	UID       types.UID `json:"uid"`
 
+	// Credentials says that the pod has /pav/credentials.
+	Credentials bool `json:"credentials,omitempty"`
+
 	// Boot is the start of the node in which the pod last got its directory: what it wrote before that may not have
 	// reached the disk.
 	Boot
@@ -67,6 +70,7 @@ func (d *Directories) PublishPod(ctx context.Context, id string, pod Pod, target
 	if err != nil {
 		return err
 	}
+	of.secret = pod.Credentials
 	return d.host.Do(ctx, func() error {
 		// The result of a call that was given up would not be removed.
 		if err := ctx.Err(); err != nil {
@@ -122,35 +126,32 @@ func (d *Directories) Begun(ctx context.Context, id, target string) (bool, error
 // PodReady reports whether a pod has created /pav/ready in its own directory. If it has not, its creation calls woken,
 // which must not block. If the volume has no directory, the error is fs.ErrNotExist.
 func (d *Directories) PodReady(ctx context.Context, id string, woken func()) (bool, error) {
-	of, err := d.ofPod(id)
-	if err != nil {
-		return false, err
-	}
-	return inside(ctx, d, of, func(dir *mount.Dir) (bool, error) {
-		if mounted, err := mount.IsMountPoint(of.pav()); err != nil || !mounted {
-			return false, errors.Join(err, ErrLost)
-		}
-		return d.isReady(dir, of.pav(), woken)
-	})
+	return insidePod(ctx, d, id, func(of directory, dir *mount.Dir) (bool, error) { return d.isReady(dir, of.pav(), woken) })
 }
 
 // ErrLost is wrapped if the files that a pod left in its own directory are lost.
 var ErrLost = errors.New("/pav is not mounted on the node any more")
 
+// insidePod runs a function on a pod's own directory, held by descriptor, in the host's mount namespace.
+func insidePod[T any](ctx context.Context, d *Directories, id string, f func(directory, *mount.Dir) (T, error)) (T, error) {
+	var none T
+	of, err := d.ofPod(id)
+	if err != nil {
+		return none, err
+	}
+	return inside(ctx, d, of, func(dir *mount.Dir) (T, error) {
+		// If /pav is not mounted, a missing file does not mean that it was never written.
+		if mounted, err := mount.IsMountPoint(of.pav()); err != nil || !mounted {
+			return none, errors.Join(err, ErrLost)
+		}
+		return f(of, dir)
+	})
+}
+
 // ReadPod returns the text of a file in a pod's own directory, of at most limit bytes. Its errors are
 // ErrLost, and those of mount.Dir.ReadText. It must be called after the end of the pod's containers, or after PodReady.
 func (d *Directories) ReadPod(ctx context.Context, id, name string, limit int) (string, error) {
-	of, err := d.ofPod(id)
-	if err != nil {
-		return "", err
-	}
-	text, err := inside(ctx, d, of, func(dir *mount.Dir) (string, error) {
-		// If /pav is not mounted, a missing file does not mean that it was never written.
-		if mounted, err := mount.IsMountPoint(of.pav()); err != nil || !mounted {
-			return "", errors.Join(err, ErrLost)
-		}
-		return dir.ReadText(name, limit)
-	})
+	text, err := insidePod(ctx, d, id, func(_ directory, dir *mount.Dir) (string, error) { return dir.ReadText(name, limit) })
 	if errors.Is(err, errCovered) {
 		return "", fmt.Errorf("reading %q: %w", name, err)
 	}

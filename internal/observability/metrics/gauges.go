@@ -16,11 +16,11 @@ type Store interface {
 	List() []any
 }
 
-// Gauges is a prometheus.Collector for the volumes, snapshots, pods and provisioners of the controller agent. It reads caches
+// Gauges is a prometheus.Collector for the records, pods and provisioners of the controller agent. It reads caches
 // whenever it is collected, so a deleted object has no series.
 type Gauges struct {
-	// Volumes has PavVolumes, Snapshots PavSnapshots, and Provisioners PavProvisioners.
-	Volumes, Snapshots, Provisioners Store
+	// Volumes has PavVolumes, Snapshots PavSnapshots, Buckets PavBuckets, Accesses PavBucketAccesses, and Provisioners PavProvisioners.
+	Volumes, Snapshots, Buckets, Accesses, Provisioners Store
 
 	// Pods returns how many workflow pods each provisioner has in each state: PodsWaiting, PodsRunning, PodsBlocked.
 	Pods func() map[string]map[string]int
@@ -40,13 +40,17 @@ var (
 
 	snapshotsDesc, snapshotFailingDesc, snapshotPendingDesc = Snapshots.Desc(), SnapshotFailing.Desc(), SnapshotPending.Desc()
 
+	bucketsDesc, bucketFailingDesc                    = Buckets.Desc(), BucketFailing.Desc()
+	accessesDesc, accessFailingDesc, accessExpiryDesc = Accesses.Desc(), AccessFailing.Desc(), AccessExpiry.Desc()
+
 	conditionDesc = ProvisionerCondition.Desc()
 )
 
 // Describe implements prometheus.Collector.
 func (c *Gauges) Describe(descs chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
-		volumesDesc, failingDesc, pendingDesc, snapshotsDesc, snapshotFailingDesc, snapshotPendingDesc, podsDesc, conditionDesc,
+		volumesDesc, failingDesc, pendingDesc, snapshotsDesc, snapshotFailingDesc, snapshotPendingDesc,
+		bucketsDesc, bucketFailingDesc, accessesDesc, accessFailingDesc, accessExpiryDesc, podsDesc, conditionDesc,
 	} {
 		descs <- desc
 	}
@@ -63,6 +67,8 @@ func (c *Gauges) Collect(to chan<- prometheus.Metric) {
 	}
 	c.collectVolumes(to, now())
 	c.collectSnapshots(to, now())
+	c.collectBuckets(to, now())
+	c.collectAccesses(to, now())
 	c.collectProvisioners(to)
 	for name, counts := range c.Pods() {
 		for state, count := range counts {

@@ -73,7 +73,8 @@ func export(t *testing.T, c *Gauges) map[string]float64 {
 
 func collector(volumes, provisioners []any) *Gauges {
 	return &Gauges{
-		Volumes: store(volumes), Snapshots: store{}, Provisioners: store(provisioners), Pods: func() map[string]map[string]int { return nil },
+		Volumes: store(volumes), Snapshots: store{}, Buckets: store{}, Accesses: store{}, Provisioners: store(provisioners),
+		Pods:  func() map[string]map[string]int { return nil },
 		Leads: func() bool { return true }, Now: func() time.Time { return now },
 	}
 }
@@ -131,6 +132,51 @@ func TestSnapshots(t *testing.T) {
 		"pav_snapshots Pending p": 4, "pav_snapshots Cut p": 1, "pav_snapshots Ready p": 1, "pav_snapshots Retained p": 1, "pav_snapshots Deleting p": 2,
 		"pav_snapshot_failing_seconds p create": 3600, "pav_snapshot_failing_seconds p revert": 180, "pav_snapshot_failing_seconds p delete": 300,
 		"pav_snapshot_pending_seconds Pending p": 3600, "pav_snapshot_pending_seconds Cut p": 120, "pav_snapshot_pending_seconds Deleting p": 420,
+	}
+	if diff := cmp.Diff(want, export(t, c)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// isFalse returns conditions of which one is false since a time.
+func isFalse(kind string, since time.Duration) []metav1.Condition {
+	return []metav1.Condition{{Type: kind, Status: metav1.ConditionFalse, LastTransitionTime: ago(since)}}
+}
+
+func TestBuckets(t *testing.T) {
+	failure := &pavv1.WorkflowFailure{Time: ago(time.Second)}
+	bucket := func(status pavv1.PavBucketStatus) *pavv1.PavBucket {
+		return &pavv1.PavBucket{Spec: pavv1.PavBucketSpec{Provisioner: "p"}, Status: status}
+	}
+	access := func(status pavv1.PavBucketAccessStatus) *pavv1.PavBucketAccess {
+		return &pavv1.PavBucketAccess{Spec: pavv1.PavBucketAccessSpec{Provisioner: "p"}, Status: status}
+	}
+	ends := func(in time.Duration) *pavv1.GrantedAccount {
+		return &pavv1.GrantedAccount{ExpiresAt: new(metav1.NewTime(now.Add(in)))}
+	}
+	c := collector(nil, nil)
+	c.Buckets = store{
+		bucket(pavv1.PavBucketStatus{}),
+		bucket(pavv1.PavBucketStatus{Phase: pavv1.BucketPending, Failure: failure, Conditions: isFalse(pavv1.BucketCreated, time.Hour)}),
+		bucket(pavv1.PavBucketStatus{Phase: pavv1.BucketPending, DeletionFailure: failure, Conditions: isFalse(pavv1.BucketDeleted, time.Minute)}),
+		bucket(pavv1.PavBucketStatus{Phase: pavv1.BucketReady, Failure: failure, Conditions: isFalse(pavv1.BucketUpdated, 2*time.Minute)}),
+		bucket(pavv1.PavBucketStatus{Phase: pavv1.BucketDeleting, DeletionFailure: failure, Conditions: isFalse(pavv1.BucketDeleted, 3*time.Minute)}),
+		bucket(pavv1.PavBucketStatus{Phase: pavv1.BucketRetained, Failure: failure}),
+	}
+	c.Accesses = store{
+		access(pavv1.PavBucketAccessStatus{}),
+		access(pavv1.PavBucketAccessStatus{Phase: pavv1.AccessPending, Failure: failure, Conditions: isFalse(pavv1.AccessGranted, time.Hour)}),
+		access(pavv1.PavBucketAccessStatus{Phase: pavv1.AccessReady, Current: ends(time.Hour)}),
+		access(pavv1.PavBucketAccessStatus{Phase: pavv1.AccessReady, Current: ends(-time.Minute)}),
+		access(pavv1.PavBucketAccessStatus{Phase: pavv1.AccessRotating, Current: &pavv1.GrantedAccount{}, Failure: failure, Conditions: isFalse(pavv1.AccessRotated, time.Minute)}),
+		access(pavv1.PavBucketAccessStatus{Phase: pavv1.AccessRevoking, RevocationFailure: failure, Conditions: isFalse(pavv1.AccessRevokedCondition, 2*time.Minute)}),
+	}
+	want := map[string]float64{
+		"pav_buckets Pending p": 3, "pav_buckets Ready p": 1, "pav_buckets Deleting p": 1, "pav_buckets Retained p": 1,
+		"pav_bucket_failing_seconds p create": 3600, "pav_bucket_failing_seconds p revert": 60, "pav_bucket_failing_seconds p update": 120, "pav_bucket_failing_seconds p delete": 180,
+		"pav_bucket_accesses Pending p": 2, "pav_bucket_accesses Ready p": 2, "pav_bucket_accesses Rotating p": 1, "pav_bucket_accesses Revoking p": 1,
+		"pav_bucket_access_failing_seconds p grant": 3600, "pav_bucket_access_failing_seconds p rotate": 60, "pav_bucket_access_failing_seconds p revoke": 120,
+		"pav_bucket_access_expiry_seconds p": -60,
 	}
 	if diff := cmp.Diff(want, export(t, c)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

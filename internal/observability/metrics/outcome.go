@@ -9,14 +9,19 @@ import (
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
-// Steps of volumes, values of the label step.
+// Steps of records, values of the label step.
 const (
 	StepValidate = pavv1.WorkflowValidation
 	StepCreate   = pavv1.WorkflowCreation
 	StepExpand   = pavv1.WorkflowExpansion
 	StepModify   = pavv1.WorkflowModification
+	StepUpdate   = "update"
 	StepRevert   = "revert"
 	StepDelete   = pavv1.WorkflowDeletion
+
+	StepGrant  = pavv1.WorkflowGrant
+	StepRotate = "rotate"
+	StepRevoke = pavv1.WorkflowRevocation
 )
 
 // Reasons of failures, values of the label reason.

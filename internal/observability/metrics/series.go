@@ -13,6 +13,13 @@ func (s Series) AtLeast(labels Labels, seconds float64) {
 	s[labels] = max(s[labels], seconds)
 }
 
+// AtMost lowers a value to at most so many seconds, which may be below 0.
+func (s Series) AtMost(labels Labels, seconds float64) {
+	if value, known := s[labels]; !known || seconds < value {
+		s[labels] = seconds
+	}
+}
+
 // Send sends the series to a collector.
 func (s Series) Send(desc *prometheus.Desc, to chan<- prometheus.Metric) {
 	for labels, value := range s {

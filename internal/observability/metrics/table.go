@@ -137,10 +137,35 @@ var (
 		Labels: []Label{provisioner, {Name: "phase", Values: []string{"Pending", "Cut", "Deleting"}}},
 		Help:   "The longest time for which a snapshot has been created or deleted, with or without failures.",
 	}
+	Buckets = Metric{
+		Name: "pav_buckets", Type: Gauge, Agents: []Agent{Controller},
+		Labels: []Label{provisioner, {Name: "phase", Values: []string{"Pending", "Ready", "Deleting", "Retained"}}},
+		Help:   "PavBuckets by phase.",
+	}
+	BucketFailing = Metric{
+		Name: "pav_bucket_failing_seconds", Type: Gauge, Agents: []Agent{Controller},
+		Labels: []Label{provisioner, {Name: "step", Values: []string{StepCreate, StepUpdate, StepRevert, StepDelete}}},
+		Help:   "The longest time since the creation, update or deletion of a bucket began that still fails, by the step whose last attempt failed; absent if nothing fails.",
+	}
+	Accesses = Metric{
+		Name: "pav_bucket_accesses", Type: Gauge, Agents: []Agent{Controller},
+		Labels: []Label{provisioner, {Name: "phase", Values: []string{"Pending", "Ready", "Rotating", "Revoking"}}},
+		Help:   "PavBucketAccesses by phase.",
+	}
+	AccessFailing = Metric{
+		Name: "pav_bucket_access_failing_seconds", Type: Gauge, Agents: []Agent{Controller},
+		Labels: []Label{provisioner, {Name: "step", Values: []string{StepGrant, StepRotate, StepRevoke}}},
+		Help:   "The longest time since access to a bucket has failed to be granted, to get another account, or to be revoked; absent if nothing fails.",
+	}
+	AccessExpiry = Metric{
+		Name: "pav_bucket_access_expiry_seconds", Type: Gauge, Agents: []Agent{Controller},
+		Labels: []Label{provisioner},
+		Help:   "The shortest time until credentials that clients have end, below 0 if they have ended; absent if none end.",
+	}
 	WorkflowPods = Metric{
 		Name: "pav_workflow_pods", Type: Gauge, Agents: []Agent{Controller},
 		Labels: []Label{provisioner, {Name: "state", Values: []string{PodsWaiting, PodsRunning, PodsBlocked}}},
-		Help: "Validation, creation, expansion, modification and deletion pods, and those of snapshots: waiting for a slot (--max-pods, --max-pods-per-provisioner), running, or blocked: " +
+		Help: "Validation, creation, expansion, modification and deletion pods, and those of snapshots and buckets: waiting for a slot (--max-pods, --max-pods-per-provisioner), running, or blocked: " +
 			"created and unable to start.",
 	}
 	ProvisionerCondition = Metric{
@@ -196,7 +221,8 @@ var (
 // process and of controller-runtime beside them.
 func Table() []Metric {
 	all := []Metric{
-		WorkflowDuration, WorkflowFailures, Volumes, VolumeFailing, VolumePending, Snapshots, SnapshotFailing, SnapshotPending, WorkflowPods, ProvisionerCondition,
+		WorkflowDuration, WorkflowFailures, Volumes, VolumeFailing, VolumePending, Snapshots, SnapshotFailing, SnapshotPending,
+		Buckets, BucketFailing, Accesses, AccessFailing, AccessExpiry, WorkflowPods, ProvisionerCondition,
 		Stages, StagePending, StageUnstagingFailing, StageDegraded, Restages, PublishDuration, RegisteredProvisioners,
 	}
 	slices.SortFunc(all, func(a, b Metric) int {

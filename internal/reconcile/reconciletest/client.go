@@ -10,20 +10,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	objectbucketv1 "github.com/albertofaria/pav/internal/api/objectbucket/v1alpha1"
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/reconcile"
 )
 
-// Client returns a client of the objects, with all indexes. The statuses of PavVolumes and PavSnapshots are written by themselves.
+// Client returns a client of the objects, with all indexes. The statuses of records are written by themselves.
 func Client(t *testing.T, objects ...client.Object) client.WithWatch {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{pavv1.AddToScheme, corev1.AddToScheme, storagev1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{pavv1.AddToScheme, objectbucketv1.AddToScheme, corev1.AddToScheme, storagev1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
-	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&pavv1.PavVolume{}, &pavv1.PavSnapshot{})
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&pavv1.PavVolume{}, &pavv1.PavSnapshot{}, &pavv1.PavBucket{}, &pavv1.PavBucketAccess{})
 	if err := reconcile.RegisterIndexes(t.Context(), indexer{builder}); err != nil {
 		t.Fatal(err)
 	}

@@ -27,6 +27,7 @@ func NewStore() *world.Store {
 		&admissionregistrationv1.ValidatingAdmissionPolicy{},
 		&snapshotv1.VolumeSnapshot{}, &snapshotv1.VolumeSnapshotContent{}, &snapshotv1.VolumeSnapshotClass{},
 		&pavv1.PavProvisioner{}, &pavv1.PavVolume{}, &pavv1.PavStage{}, &pavv1.PavSnapshot{},
+		&pavv1.PavBucket{}, &pavv1.PavBucketAccess{},
 		&apiextensionsv1.CustomResourceDefinition{}) // PaV does not look for snapshots without the one of VolumeSnapshotContents
 	store.Hook(Admit)
 	return store

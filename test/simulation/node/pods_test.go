@@ -69,6 +69,53 @@ func TestAPodWithAPavOfItsOwn(t *testing.T) {
 	})
 }
 
+func (s *side) lookFiles(name string) {
+	files, err := s.ReadPodFiles(s.ctx, id, name, 3, 10)
+	s.say("ReadPodFiles", len(files), err)
+	for _, file := range files {
+		s.say(file.Name, string(file.Content), file.Err)
+	}
+}
+
+func TestTheFilesOfAPod(t *testing.T) {
+	onBoth(t, func(s *side) {
+		s.lookFiles("info")
+		target := s.target("pod")
+		for _, pod := range []pavdir.Pod{{Namespace: "ns", Name: "pod", UID: "uid"}, {Namespace: "ns", Name: "pod", UID: "uid", Credentials: true}} {
+			s.do("PublishPod", s.PublishPod(s.ctx, id, pod, target))
+			s.lookFiles("credentials")
+			s.lookFiles("info")
+			s.must(s.PodMakes(target, "info/extra"))
+			s.lookFiles("info")
+			directories := []string{"info"}
+			if pod.Credentials {
+				directories = append(directories, "credentials")
+			}
+			for _, directory := range directories {
+				for _, name := range []string{"region", "extra/b", "extra/a"} {
+					s.must(s.PodWrites(target, directory+"/"+name, "text"))
+				}
+				s.lookFiles(directory)
+				s.must(s.PodWrites(target, directory+"/region", "a longer text"))
+				s.lookFiles(directory)
+				s.must(s.PodMakes(target, directory+"/other"))
+				s.lookFiles(directory)
+			}
+			s.reboot()
+			s.lookFiles("credentials")
+			s.do("PublishPod", s.PublishPod(s.ctx, id, pod, target))
+			s.lookFiles("credentials")
+			s.must(s.PodWrites(target, "info", "a file"))
+			s.lookFiles("info")
+			s.must(s.PodCovers(target))
+			s.lookFiles("info")
+			s.lookFiles("credentials")
+			s.do("UnpublishPod", s.UnpublishPod(s.ctx, id, target))
+			s.lookFiles("credentials")
+		}
+	})
+}
+
 func TestOtherIDs(t *testing.T) {
 	onBoth(t, func(s *side) {
 		for _, other := range []string{"", "../stages/s", id + "0"} {

@@ -31,7 +31,7 @@ func newImage() *cobra.Command {
 			panic(fmt.Sprintf("flag %q does not exist", flag)) // this would be a programming error in this function
 		}
 	}
-	command.AddCommand(newShellImage(), newExamplesImage(), newSuiteImages())
+	command.AddCommand(newShellImage(), newExamplesImage(), newS3Image(), newSuiteImages())
 	return command
 }
 
@@ -65,6 +65,23 @@ func newExamplesImage() *cobra.Command {
 				return err
 			}
 			return made.Write(arguments[0], []string{image.ExamplesName})
+		},
+	}
+}
+
+func newS3Image() *cobra.Command {
+	return &cobra.Command{
+		Use:   "s3 FUNCTIONS OUT.tar",
+		Short: "Make the image of clients of object stores, with a file of functions for Bash, named " + image.S3Name,
+		Args:  cobra.ExactArgs(2),
+		RunE: func(called *cobra.Command, arguments []string) error {
+			ctx, cancel := interruptible(called)
+			defer cancel()
+			made, err := image.S3(ctx, called.ErrOrStderr(), arguments[0])
+			if err != nil {
+				return err
+			}
+			return made.Write(arguments[1], []string{image.S3Name})
 		},
 	}
 }

@@ -46,6 +46,8 @@ var testNeeds = []need{
 	{pkg: "git", program: "git"},
 	{pkg: "diffutils", program: "diff"},
 	{pkg: "shellcheck", program: "shellcheck"},
+	{pkg: "curl", program: "curl"},
+	{pkg: "jq", program: "jq"},
 }
 
 // directories are the directories of the machine's programs. They include the administrator's directories, which the

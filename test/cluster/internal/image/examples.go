@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -23,9 +24,11 @@ var ExamplesPackages = []string{
 	"ca-certificates", "cryptsetup-bin", "e2fsprogs", "fuse", "gocryptfs", "mount", "s3cmd", "s3fs", "util-linux", "xfsprogs",
 }
 
-// base are packages of every Debian image that the examples use, and the packages that s3cmd depends on.
-var base = []string{
-	"coreutils", "dash", "findutils", "grep",
+// base are packages of every Debian image that the examples use.
+var base = []string{"coreutils", "dash", "findutils", "grep"}
+
+// s3cmdNeeds are the packages that s3cmd depends on.
+var s3cmdNeeds = []string{
 	"libpython3.11-minimal", "libpython3.11-stdlib", "python3-dateutil", "python3-magic", "python3-minimal", "python3-six", "python3.11-minimal",
 }
 
@@ -33,12 +36,13 @@ var base = []string{
 // shared libraries that they need. The files come from the machine. Missing packages are installed on the machine
 // first.
 func Examples(ctx context.Context, progress io.Writer) (archive.Image, error) {
-	return fromPackages(ctx, progress, append(append([]string{}, base...), ExamplesPackages...))
+	return fromPackages(ctx, progress, slices.Concat(base, s3cmdNeeds, ExamplesPackages))
 }
 
 // fromPackages returns an image of Debian packages, as described for Examples.
 func fromPackages(ctx context.Context, progress io.Writer, packages []string) (archive.Image, error) {
-	if err := debian.EnsurePackages(ctx, progress, packages); err != nil {
+	files, err := filesOf(ctx, progress, packages)
+	if err != nil {
 		return archive.Image{}, err
 	}
 	entries := []archive.Entry{
@@ -47,22 +51,30 @@ func fromPackages(ctx context.Context, progress io.Writer, packages []string) (a
 		{Path: "etc/passwd", Mode: 0o644, Content: "root:x:0:0:root:/root:/bin/sh\n"},
 		{Path: "etc/group", Mode: 0o644, Content: "root:x:0:\n"},
 	}
+	return archive.Image{
+		Entries: withFiles(entries, files),
+		Config:  v1.Config{Cmd: []string{"sh"}, Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}},
+	}, nil
+}
+
+// filesOf returns the needed files of packages, and the shared libraries that they need. It installs missing packages.
+func filesOf(ctx context.Context, progress io.Writer, packages []string) ([]string, error) {
+	if err := debian.EnsurePackages(ctx, progress, packages); err != nil {
+		return nil, err
+	}
 	var files []string
 	for _, name := range packages {
 		listed, err := debian.Files(ctx, name)
 		if err != nil {
-			return archive.Image{}, err
+			return nil, err
 		}
 		files = append(files, needed(listed)...)
 	}
 	libraries, err := librariesOf(ctx, files)
 	if err != nil {
-		return archive.Image{}, err
+		return nil, err
 	}
-	return archive.Image{
-		Entries: withFiles(entries, append(files, libraries...)),
-		Config:  v1.Config{Cmd: []string{"sh"}, Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}},
-	}, nil
+	return append(files, libraries...), nil
 }
 
 // needed returns the files of a package that are programs, configuration or Python modules.

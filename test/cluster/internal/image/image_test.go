@@ -80,17 +80,28 @@ func TestToolsComeWithTheirLibrariesAndDirectories(t *testing.T) {
 	}
 }
 
-// Tests use another image than users. Both must have the same packages and the same name.
-func TestExamplesImageIsThatOfTheContainerfile(t *testing.T) {
-	examples := filepath.Join("..", "..", "..", "..", "examples")
-	text, err := os.ReadFile(filepath.Join(examples, "Containerfile"))
+// installed returns the packages that a Containerfile installs, and its text.
+func installed(t *testing.T, path string) (packages []string, text string) {
+	t.Helper()
+	content, err := os.ReadFile(path) //nolint:gosec // The path is that of a file of the repository.
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, installed, _ := strings.Cut(string(text), "--no-install-recommends")
-	installed, _, _ = strings.Cut(installed, "&&")
-	if got := strings.Fields(strings.ReplaceAll(installed, "\\", "")); !slices.Equal(got, ExamplesPackages) {
+	_, listed, _ := strings.Cut(string(content), "--no-install-recommends")
+	listed, _, _ = strings.Cut(listed, "&&")
+	return strings.Fields(strings.ReplaceAll(listed, "\\", "")), string(content)
+}
+
+// Tests use other images than users. Both must have the same packages and the same names.
+func TestExamplesImagesAreThoseOfTheContainerfiles(t *testing.T) {
+	examples := filepath.Join("..", "..", "..", "..", "examples")
+	if got, _ := installed(t, filepath.Join(examples, "Containerfile")); !slices.Equal(got, ExamplesPackages) {
 		t.Errorf("the Containerfile installs %q, the image has %q", got, ExamplesPackages)
+	}
+	const certificates, xxd = "ca-certificates", "xxd" // the image of the tests has no authorities, and the xxd of busybox
+	want := slices.Sorted(slices.Values(append([]string{certificates, xxd}, s3Packages...)))
+	if got, text := installed(t, filepath.Join(examples, "9-buckets", "Containerfile")); !slices.Equal(got, want) || !strings.Contains(text, "/usr/bin/s3.sh") {
+		t.Errorf("the Containerfile of buckets installs %q, want %q, and s3.sh", got, want)
 	}
 	files, err := filepath.Glob(filepath.Join(examples, "*", "provisioner.yaml"))
 	if err != nil || len(files) < 6 {
@@ -102,7 +113,7 @@ func TestExamplesImageIsThatOfTheContainerfile(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, name := range regexp.MustCompile(`image: (\S+)`).FindAllStringSubmatch(string(text), -1) {
-			if full := archive.FullName(name[1]); full != ExamplesName && full != ShellName {
+			if full := archive.FullName(name[1]); full != ExamplesName && full != S3Name && full != ShellName {
 				t.Errorf("%s names the image %s", file, full)
 			}
 		}

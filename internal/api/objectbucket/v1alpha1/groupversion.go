@@ -1,0 +1,17 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupVersion is the only version of the protocol.
+var GroupVersion = schema.GroupVersion{Group: "objectbucket.io", Version: "v1alpha1"}
+
+// AddToScheme registers the kinds of this package.
+func AddToScheme(s *runtime.Scheme) error {
+	s.AddKnownTypes(GroupVersion, &ObjectBucketClaim{}, &ObjectBucketClaimList{}, &ObjectBucket{}, &ObjectBucketList{})
+	metav1.AddToGroupVersion(s, GroupVersion)
+	return nil
+}

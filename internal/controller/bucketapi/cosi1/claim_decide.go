@@ -1,0 +1,132 @@
+package cosi1
+
+import (
+	"fmt"
+
+	cosiv1 "github.com/albertofaria/pav/internal/api/cosi/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/rule"
+	"github.com/albertofaria/pav/internal/protocol"
+)
+
+// The steps, besides those of rule. Claims and accesses have some of them in common.
+const (
+	// stepRefuse: the object cannot be served, or not now; tell its user why.
+	stepRefuse rule.Step = "Refuse"
+
+	// stepRecord: write the record of the object, before any effect.
+	stepRecord rule.Step = "Record"
+
+	// stepRotate: pass a request for a new account on to the PavBucketAccess.
+	stepRotate rule.Step = "Rotate"
+
+	// stepShow: show in the object, and in the Bucket of a claim, what the record says.
+	stepShow rule.Step = "Show"
+
+	// stepRelease: the object is gone or going; its bucket is to be deleted or retained, or its accounts are to be revoked.
+	stepRelease rule.Step = "Release"
+
+	// stepLetGo: nothing is left; let the object be deleted.
+	stepLetGo rule.Step = "LetGo"
+
+	// stepDeleteBucket: the bucket is not the claim's any more; delete the Bucket, or let an administrator's be deleted.
+	stepDeleteBucket rule.Step = "DeleteBucket"
+)
+
+type claimTable = rule.Table[claimObservation]
+
+// decideClaim is pure: it does no I/O and reads no clock.
+func decideClaim(o claimObservation) rule.Decision { return everyClaim.Decide(o) }
+
+// everyClaim is for every claim.
+var everyClaim = claimTable{
+	{Name: "the claim is not PaV's", When: func(o claimObservation) bool { return !o.isOurs() }, Then: ofClaim(rule.Done)},
+	{Name: "the claim is wanted", When: claimObservation.wanted, Then: wantedClaim.Decide},
+	{Name: "the claim is not wanted any more", When: rule.Always[claimObservation], Then: unwantedClaim.Decide},
+}
+
+// wantedClaim is for a claim that exists.
+var wantedClaim = claimTable{
+	{Name: "the record of the claim was released although it exists", When: claimObservation.isReleased, Then: func(claimObservation) rule.Decision {
+		return refuse(protocol.BucketClaimRefused, "the bucket of the claim was given up by an administrator: delete the claim, and create it again")
+	}},
+	{Name: "the claim names another Bucket than its own", When: claimObservation.isRenamed, Then: func(o claimObservation) rule.Decision {
+		return refuse(protocol.BucketClaimRefused, fmt.Sprintf("status.bucketName of the claim is %q, but its Bucket would be %q: create the claim again, without its status", o.claim.Status.BucketName, o.bucketName()))
+	}},
+	{Name: "the claim cannot be served", When: func(o claimObservation) bool { return o.record == nil && o.refusal() != nil }, Then: func(o claimObservation) rule.Decision { return *o.refusal() }},
+	{Name: "the claim is not recorded", When: func(o claimObservation) bool { return o.record == nil }, Then: ofClaim(stepRecord)},
+	{Name: "the Bucket of the claim is another's", When: claimObservation.isTaken, Then: func(o claimObservation) rule.Decision { return o.taken() }},
+	{Name: "the bucket is not shown", When: func(o claimObservation) bool { return !o.isShown() }, Then: ofClaim(stepShow)},
+	{Name: "the claim is served, or waits for its bucket", When: rule.Always[claimObservation], Then: ofClaim(rule.Done)},
+}
+
+// unwantedClaim is for a claim that is gone, or is being deleted. The claim goes before its Bucket, which says whose claim it is.
+var unwantedClaim = claimTable{
+	{Name: "the bucket is accessed", When: func(o claimObservation) bool { return o.isKept() && !o.isReleased() && len(o.accesses) > 0 }, Then: func(o claimObservation) rule.Decision {
+		return wait(protocol.BucketClaimWaiting, fmt.Sprintf("%s has access to the bucket, or asks for it: delete that first", o.accesses[0]))
+	}},
+	{Name: "the bucket is not released", When: func(o claimObservation) bool { return o.isKept() && !o.isReleased() }, Then: ofClaim(stepRelease)},
+	{Name: "the bucket is being deleted", When: claimObservation.isKept, Then: ofClaim(rule.Done)},
+	{Name: "the claim is held", When: claimObservation.isHeld, Then: ofClaim(stepLetGo)},
+	{Name: "the Bucket is left", When: claimObservation.isBucketLeft, Then: ofClaim(stepDeleteBucket)},
+	{Name: "nothing is left of the claim", When: rule.Always[claimObservation], Then: ofClaim(rule.Done)},
+}
+
+// refusal returns why no PavBucket can be written for the claim, or nil.
+func (o claimObservation) refusal() *rule.Decision {
+	var d rule.Decision
+	switch p := o.provisioner; {
+	case p == nil:
+		d = refuse(protocol.BucketClaimRefused, "the record of the claim's bucket is gone, and neither its class nor its Bucket is one of a PavProvisioner, so that no other can be made")
+	case p.DeletionTimestamp != nil:
+		d = refuse(protocol.BucketClaimRefused, fmt.Sprintf("PavProvisioner %q is being deleted, and serves no new claims", p.Name))
+	case !p.Spec.HasBuckets():
+		d = refuse(protocol.BucketClaimRefused, fmt.Sprintf("PavProvisioner %q has neither bucketCreation nor bucketAccessGrant, and so no buckets", p.Name))
+	case p.Refusal() != "":
+		d = refuse(protocol.BucketClaimRefused, fmt.Sprintf("PavProvisioner %q cannot be used: %s", p.Name, p.Refusal()))
+	case o.isExisting():
+		return o.refuseExisting()
+	default:
+		return o.refuseNew()
+	}
+	return &d
+}
+
+// refuseNew returns why no bucket can be made for the claim, or nil.
+func (o claimObservation) refuseNew() *rule.Decision {
+	if reclaimPolicy(o.class) == "" {
+		return refused(protocol.BucketClaimRefused, "deletionPolicy of BucketClass %q is %q: it must be Delete or Retain", o.class.Name, o.class.DeletionPolicy)
+	}
+	if _, unknown := protocolsOf(o.claim.Spec.Protocols); unknown != "" {
+		return refused(protocol.BucketClaimRefused, "%s", unknownProtocol(unknown))
+	}
+	if o.bucket != nil && (!o.isBound() || o.bucket.Spec.DriverName != o.provisioner.Name) {
+		d := o.taken()
+		return &d
+	}
+	return nil
+}
+
+// taken decides about a claim whose Bucket cannot be created.
+func (o claimObservation) taken() rule.Decision {
+	return refuse(protocol.BucketClaimRefused, fmt.Sprintf("Bucket %q exists, and is not one of this claim and its driver: delete it", cosiv1.BucketOf(o.uid)))
+}
+
+func ofClaim(next rule.Step) func(claimObservation) rule.Decision {
+	return rule.To[claimObservation](next)
+}
+
+// refuse decides to tell the user of an object why it is not served.
+func refuse(reason, message string) rule.Decision {
+	return rule.Decision{Step: stepRefuse, Reason: reason, Message: message, Warning: true}
+}
+
+// refused is refuse, for functions that may decide nothing.
+func refused(reason, format string, args ...any) *rule.Decision {
+	d := refuse(reason, fmt.Sprintf(format, args...))
+	return &d
+}
+
+// wait decides to tell the user of an object what it waits for.
+func wait(reason, message string) rule.Decision {
+	return rule.Decision{Step: stepRefuse, Reason: reason, Message: message}
+}

@@ -1,0 +1,182 @@
+package cosi1
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	cosiv1 "github.com/albertofaria/pav/internal/api/cosi/v1alpha1"
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/bucketapi"
+	"github.com/albertofaria/pav/internal/controller/rule"
+	"github.com/albertofaria/pav/internal/reconcile"
+)
+
+// gatherClaims reads from the cache what the decisions about the claims of a name depend on.
+func (r *Reconciler) gatherClaims(ctx context.Context, name types.NamespacedName) ([]claimObservation, error) {
+	claim, err := reconcile.Optional(ctx, r.Client, name, &cosiv1.BucketClaim{})
+	if err != nil {
+		return nil, err
+	}
+	records, err := reconcile.BucketsClaimedBy(ctx, r.Client, pavv1.BucketAPICOSI1, name)
+	if err != nil {
+		return nil, err
+	}
+	buckets := &cosiv1.BucketList{}
+	if err := r.Client.List(ctx, buckets, client.MatchingFields{bucketsByClaim: keyOfClaim(name)}); err != nil {
+		return nil, fmt.Errorf("looking up the Buckets of claim %q: %w", name, err)
+	}
+	all := groupClaims(name, claim, records, buckets.Items)
+	left := make([]types.UID, len(all))
+	for i := range all {
+		o := &all[i]
+		left[i], o.now = o.uid, r.Now()
+		if o.record != nil {
+			r.claims.add(name, o.uid)
+		}
+		o.remembered = r.claims.has(name, o.uid)
+		if err := r.addToClaim(ctx, r.Client, o); err != nil {
+			return nil, err
+		}
+	}
+	r.claims.keep(name, left)
+	return all, nil
+}
+
+// groupClaims returns an observation of each claim of a name of which there is something.
+func groupClaims(name types.NamespacedName, claim *cosiv1.BucketClaim, records []pavv1.PavBucket, buckets []cosiv1.Bucket) []claimObservation {
+	byUID := map[types.UID]*claimObservation{}
+	var all []*claimObservation
+	of := func(uid types.UID) *claimObservation {
+		if byUID[uid] == nil {
+			byUID[uid] = &claimObservation{name: name, uid: uid}
+			all = append(all, byUID[uid])
+		}
+		return byUID[uid]
+	}
+	for i := range records {
+		of(records[i].Spec.ClaimRef.UID).record = &records[i]
+	}
+	if claim != nil {
+		of(claim.UID).claim = claim
+	}
+	for i := range buckets {
+		// An administrator may have written several that name the claim.
+		b := &buckets[i]
+		if uid := reference(b).UID; uid != "" && isOf(b, name, uid) {
+			if o := of(uid); o.bucket == nil || !o.isBucketLeft() {
+				o.bucket = b
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b *claimObservation) int { return strings.Compare(string(a.uid), string(b.uid)) })
+	observations := make([]claimObservation, len(all))
+	for i := range all {
+		observations[i] = *all[i]
+	}
+	return observations
+}
+
+// addToClaim adds what the decision depends on besides claim and record. A Bucket that the observation has already is that of a claim which
+// is not wanted any more, and only read again.
+func (r *Reconciler) addToClaim(ctx context.Context, reader client.Reader, o *claimObservation) error {
+	bucket := o.bucketName()
+	if o.bucket != nil && o.record == nil && !o.wanted() {
+		bucket = o.bucket.Name
+	}
+	var err error
+	if o.bucket, err = bucketapi.Named(ctx, reader, bucket, &cosiv1.Bucket{}); err != nil {
+		return err
+	}
+	if err := addDriver(ctx, reader, o); err != nil {
+		return err
+	}
+	if o.record != nil {
+		o.accesses, err = r.accessesTo(ctx, o.record.Name)
+		return err
+	}
+	if o.isExisting() && o.provisioner != nil {
+		o.holder, err = r.holderOf(ctx, o)
+	}
+	return err
+}
+
+// addDriver adds class and provisioner to an observation.
+func addDriver(ctx context.Context, reader client.Reader, o *claimObservation) error {
+	driver := ""
+	var err error
+	switch {
+	case o.record != nil:
+		driver = o.record.Spec.Provisioner
+	case o.bucket != nil && (o.isExisting() || o.claim == nil):
+		driver = o.bucket.Spec.DriverName
+	case o.claim != nil:
+		if o.class, err = bucketapi.Named(ctx, reader, o.claim.Spec.BucketClassName, &cosiv1.BucketClass{}); err != nil || o.class == nil {
+			return err
+		}
+		driver = o.class.DriverName
+	}
+	o.provisioner, err = bucketapi.Named(ctx, reader, driver, &pavv1.PavProvisioner{})
+	return err
+}
+
+// accessesTo returns the objects that have access to a PavBucket, or ask for it, according to the cache.
+func (r *Reconciler) accessesTo(ctx context.Context, record string) ([]string, error) {
+	accesses, err := reconcile.AccessesTo(ctx, r.Client, record)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(accesses))
+	for i := range accesses {
+		requester := accesses[i].Spec.Requester
+		names[i] = fmt.Sprintf("%s %s/%s", requester.Kind, requester.Namespace, requester.Name)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// holderOf returns the claim whose record has an existing Bucket; "" for none. Another program may have given that Bucket to a further claim.
+func (r *Reconciler) holderOf(ctx context.Context, o *claimObservation) (string, error) {
+	records := &pavv1.PavBucketList{}
+	if err := r.Client.List(ctx, records, client.MatchingFields{reconcile.BucketsByProvisioner: o.provisioner.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return "", fmt.Errorf("looking up who has Bucket %q: %w", o.bucketName(), err)
+	}
+	for i := range records.Items {
+		b := &records.Items[i].Spec
+		if b.API == pavv1.BucketAPICOSI1 && b.ExistingBucketID != "" && b.BucketName == o.bucketName() && b.ClaimRef.UID != o.uid {
+			return b.ClaimRef.Namespace + "/" + b.ClaimRef.Name, nil
+		}
+	}
+	return "", nil
+}
+
+// confirmedClaim decides again with the objects that the API server has, before a step is taken. If that gives another step, the cache is
+// behind, and the error is reconcile.ErrStale.
+func (r *Reconciler) confirmedClaim(ctx context.Context, o claimObservation, next rule.Step) (claimObservation, error) {
+	live := claimObservation{name: o.name, uid: o.uid, now: o.now, bucket: o.bucket, remembered: o.remembered}
+	claim, err := reconcile.Optional(ctx, r.Live, o.name, &cosiv1.BucketClaim{})
+	if err != nil {
+		return live, err
+	}
+	if claim != nil && claim.UID == o.uid {
+		live.claim = claim
+	}
+	record, err := bucketapi.Named(ctx, r.Live, o.recordName(), &pavv1.PavBucket{})
+	if err != nil {
+		return live, err
+	}
+	if record != nil && live.isRecordOf(record) {
+		live.record = record
+	}
+	if err := r.addToClaim(ctx, r.Live, &live); err != nil {
+		return live, err
+	}
+	if decideClaim(live).Step != next {
+		return live, reconcile.ErrStale
+	}
+	return live, nil
+}

@@ -1,0 +1,168 @@
+package cosi1
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	runtimereconcile "sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	cosiv1 "github.com/albertofaria/pav/internal/api/cosi/v1alpha1"
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/rule"
+	"github.com/albertofaria/pav/internal/observability"
+	"github.com/albertofaria/pav/internal/reconcile"
+	"github.com/albertofaria/pav/internal/template"
+)
+
+// Reconciler serves BucketClaims and BucketAccesses.
+type Reconciler struct {
+	// Client reads from the cache and writes.
+	Client client.Client
+
+	// Live reads from the API server: what is recorded never comes from a cache, and neither does what a step that cannot be undone
+	// depends on.
+	Live client.Reader
+
+	// Events records events on claims and accesses.
+	Events record.EventRecorder
+
+	// Templates evaluates the fields of provisioners.
+	Templates *template.Evaluator
+
+	// Now returns the time of the cluster, which the times in objects are compared with.
+	Now func() time.Time
+
+	repeats          observability.Repeats
+	claims, accesses memory
+	serves           bool // claims, as they are the first to be registered
+}
+
+// Resources are those that the cluster must have before the reconciler is registered.
+func (r *Reconciler) Resources() []schema.GroupVersionResource {
+	resources := make([]schema.GroupVersionResource, 0, 5)
+	for _, plural := range []string{"bucketclaims", "buckets", "bucketaccesses", "bucketclasses", "bucketaccessclasses"} {
+		resources = append(resources, cosiv1.GroupVersion.WithResource(plural))
+	}
+	return resources
+}
+
+// Register adds the reconciler and its watches to the manager, which may be running. The definitions of the resources must exist. A call
+// after one that failed adds what is missing.
+func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) error {
+	if !r.serves {
+		if err := r.registerClaims(mgr, options); err != nil {
+			return fmt.Errorf("registering the controller of BucketClaims: %w", err)
+		}
+		r.serves = true
+	}
+	options.RateLimiter = reconcile.Backoff() // a claim and an access may have the same name
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("cosi-bucket-access").
+		For(&cosiv1.BucketAccess{}).
+		Watches(&pavv1.PavBucketAccess{}, handler.EnqueueRequestsFromMapFunc(accessOfRecord)).
+		Watches(&pavv1.PavBucket{}, handler.EnqueueRequestsFromMapFunc(r.accessesOfBucket)).
+		Watches(&cosiv1.BucketClaim{}, handler.EnqueueRequestsFromMapFunc(r.accessesOfClaim)).
+		Watches(&cosiv1.BucketAccessClass{}, handler.EnqueueRequestsFromMapFunc(r.accessesOfClass)).
+		Watches(&pavv1.PavProvisioner{}, handler.EnqueueRequestsFromMapFunc(r.accessesOfProvisioner), builder.WithPredicates(reconcile.IgnoreCountUpdates)).
+		WithOptions(options).
+		WithLogConstructor(observability.Requests(mgr.GetLogger(), "cosi-bucket-access", observability.BucketAccess, nil)).
+		Complete(runtimereconcile.Func(r.reconcileAccess))
+}
+
+func (r *Reconciler) registerClaims(mgr ctrl.Manager, options controller.Options) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("cosi-bucket-claim").
+		For(&cosiv1.BucketClaim{}).
+		Watches(&cosiv1.Bucket{}, handler.EnqueueRequestsFromMapFunc(r.claimsOfBucket)).
+		Watches(&pavv1.PavBucket{}, handler.EnqueueRequestsFromMapFunc(claimOfRecord)).
+		Watches(&pavv1.PavBucketAccess{}, handler.EnqueueRequestsFromMapFunc(r.claimsOfAccess)).
+		Watches(&cosiv1.BucketClass{}, handler.EnqueueRequestsFromMapFunc(r.claimsOfClass)).
+		Watches(&pavv1.PavProvisioner{}, handler.EnqueueRequestsFromMapFunc(r.claimsOfProvisioner), builder.WithPredicates(reconcile.IgnoreCountUpdates)).
+		WithOptions(options).
+		WithLogConstructor(observability.Requests(mgr.GetLogger(), "cosi-bucket-claim", observability.Claim, nil)).
+		Complete(runtimereconcile.Func(r.reconcileClaim))
+}
+
+// claimActs are the methods that take each step of a claim, and accessActs those of an access.
+var (
+	claimActs = map[rule.Step]func(*Reconciler, context.Context, claimObservation, rule.Decision) error{
+		rule.Done:  func(*Reconciler, context.Context, claimObservation, rule.Decision) error { return nil },
+		stepRefuse: (*Reconciler).refuseClaim, stepRecord: (*Reconciler).recordClaim, stepShow: (*Reconciler).showClaim,
+		stepRelease: (*Reconciler).releaseClaim, stepLetGo: (*Reconciler).letClaimGo, stepDeleteBucket: (*Reconciler).deleteBucket,
+	}
+	accessActs = map[rule.Step]func(*Reconciler, context.Context, accessObservation, rule.Decision) error{
+		rule.Done:  func(*Reconciler, context.Context, accessObservation, rule.Decision) error { return nil },
+		stepRefuse: (*Reconciler).refuseAccess, stepRecord: (*Reconciler).recordAccess, stepRotate: (*Reconciler).rotate,
+		stepShow: (*Reconciler).showAccess, stepRelease: (*Reconciler).releaseAccess, stepLetGo: (*Reconciler).letAccessGo,
+	}
+)
+
+// reconcileClaim takes one step for each claim of a name: what former claims have left must not wait for the present one, nor the other way
+// round.
+func (r *Reconciler) reconcileClaim(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	all, err := r.gatherClaims(ctx, request.NamespacedName)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if len(all) == 0 {
+		r.repeats.Forget(kindClaim + " " + request.String())
+	}
+	var steps passes
+	for _, o := range all {
+		d := decideClaim(o)
+		steps.take(ctx, o.uid, d, func() error { return claimActs[d.Step](r, ctx, o, d) })
+	}
+	return steps.result()
+}
+
+// reconcileAccess is reconcileClaim for accesses.
+func (r *Reconciler) reconcileAccess(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	all, err := r.gatherAccesses(ctx, request.NamespacedName)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if len(all) == 0 {
+		r.repeats.Forget(kindAccess + " " + request.String())
+	}
+	var steps passes
+	for _, o := range all {
+		d := decideAccess(o)
+		steps.take(ctx, o.uid, d, func() error { return accessActs[d.Step](r, ctx, o, d) })
+	}
+	return steps.result()
+}
+
+// passes are the steps that were taken for all objects of a name.
+type passes struct {
+	next     time.Duration // when the first of them is to be looked at again; 0 for never
+	failures []error
+}
+
+// take takes the step of a decision.
+func (p *passes) take(ctx context.Context, uid types.UID, d rule.Decision, act func() error) {
+	ctrl.LoggerFrom(ctx).V(2).Info("decided", "uid", uid, observability.Step, d.Step, observability.Rule, d.Rule)
+	result, err := reconcile.Result(act())
+	p.failures = append(p.failures, err)
+	for _, after := range []time.Duration{result.RequeueAfter, d.After} {
+		if after > 0 && (p.next == 0 || after < p.next) {
+			p.next = after
+		}
+	}
+}
+
+func (p *passes) result() (ctrl.Result, error) {
+	if err := errors.Join(p.failures...); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: p.next}, nil
+}

@@ -1,0 +1,44 @@
+package cosi1
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/albertofaria/pav/internal/controller/rule"
+	"github.com/albertofaria/pav/internal/observability"
+	"github.com/albertofaria/pav/internal/reconcile"
+)
+
+// refuseClaim tells the user of a claim why it is not served. What could change that is watched, except for objects that PaV may not read; it
+// is said again, and tried again, because of these, and because events expire.
+func (r *Reconciler) refuseClaim(_ context.Context, o claimObservation, d rule.Decision) error {
+	due, next := r.repeats.Due(kindClaim+" "+o.name.String(), string(o.uid)+" "+d.Message, r.Now())
+	if due {
+		r.tellClaim(o, eventType(d), d.Reason, d.Message)
+	}
+	return &reconcile.Later{After: next}
+}
+
+// refuseAccess is refuseClaim for an access.
+func (r *Reconciler) refuseAccess(_ context.Context, o accessObservation, d rule.Decision) error {
+	due, next := r.repeats.Due(kindAccess+" "+o.name.String(), string(o.uid)+" "+d.Message, r.Now())
+	if due && o.access != nil {
+		r.Events.Event(o.access, eventType(d), d.Reason, observability.Clip(d.Message, observability.MaxNote))
+	}
+	return &reconcile.Later{After: next}
+}
+
+func eventType(d rule.Decision) string {
+	if d.Warning {
+		return corev1.EventTypeWarning
+	}
+	return corev1.EventTypeNormal
+}
+
+// tellClaim records an event on the claim, if it still exists.
+func (r *Reconciler) tellClaim(o claimObservation, eventType, reason, message string) {
+	if o.claim != nil {
+		r.Events.Event(o.claim, eventType, reason, observability.Clip(message, observability.MaxNote))
+	}
+}

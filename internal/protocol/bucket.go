@@ -1,0 +1,67 @@
+package protocol
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+)
+
+// Reasons of events about buckets.
+const (
+	BucketCreationFailed  = "BucketCreationFailed"
+	BucketUpdateFailed    = "BucketUpdateFailed"
+	BucketWaiting         = "BucketWaiting"
+	BucketDeletionFailed  = "BucketDeletionFailed"
+	BucketDeletionWaiting = "BucketDeletionWaiting"
+	BucketLeft            = "BucketLeft"
+)
+
+// claimKinds are the kinds of the objects that claim buckets, by API.
+var claimKinds = map[pavv1.BucketAPI]metav1.TypeMeta{
+	pavv1.BucketAPIClaim:  {APIVersion: "objectbucket.io/v1alpha1", Kind: "ObjectBucketClaim"},
+	pavv1.BucketAPICOSI1:  {APIVersion: "objectstorage.k8s.io/v1alpha1", Kind: "BucketClaim"},
+	pavv1.BucketAPICOSI2:  {APIVersion: "objectstorage.k8s.io/v1alpha2", Kind: "BucketClaim"},
+	pavv1.BucketAPIVolume: {APIVersion: "v1", Kind: "PersistentVolumeClaim"},
+}
+
+// ClaimOfBucket returns the claim of a PavBucket, as far as events need it; nil if the API of the record is not known.
+func ClaimOfBucket(b *pavv1.PavBucket) *metav1.PartialObjectMetadata {
+	kind, known := claimKinds[b.Spec.API]
+	if !known {
+		return nil
+	}
+	ref := b.Spec.ClaimRef
+	return &metav1.PartialObjectMetadata{TypeMeta: kind, ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID}}
+}
+
+// Reasons of events about accesses to buckets.
+const (
+	AccessGrantedEvent      = "AccessGranted"
+	AccessGrantFailed       = "AccessGrantFailed"
+	AccessRotatedEvent      = "AccessRotated"
+	AccessWaiting           = "AccessWaiting"
+	AccessRevocationFailed  = "AccessRevocationFailed"
+	AccessRevocationWaiting = "AccessRevocationWaiting"
+	SecretNameTaken         = "SecretNameTaken"
+	SecretLeft              = "SecretLeft"
+	AccountLeft             = "AccountLeft"
+)
+
+// requesterKinds are the API versions of the objects that ask for access, by API and kind.
+var requesterKinds = map[pavv1.BucketAPI]metav1.TypeMeta{
+	pavv1.BucketAPIClaim:  claimKinds[pavv1.BucketAPIClaim],
+	pavv1.BucketAPICOSI1:  {APIVersion: "objectstorage.k8s.io/v1alpha1", Kind: "BucketAccess"},
+	pavv1.BucketAPICOSI2:  {APIVersion: "objectstorage.k8s.io/v1alpha2", Kind: "BucketAccess"},
+	pavv1.BucketAPIVolume: claimKinds[pavv1.BucketAPIVolume],
+}
+
+// RequesterOfAccess returns the object that asks for access, as far as events and references need it; nil if the API of the record is
+// not known.
+func RequesterOfAccess(a *pavv1.PavBucketAccess) *metav1.PartialObjectMetadata {
+	kind, known := requesterKinds[a.Spec.API]
+	if !known {
+		return nil
+	}
+	ref := a.Spec.Requester
+	return &metav1.PartialObjectMetadata{TypeMeta: kind, ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID}}
+}

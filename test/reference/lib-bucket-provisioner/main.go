@@ -1,0 +1,40 @@
+// Command lib-bucket-provisioner serves ObjectBucketClaims with the library of that name. The library does all that concerns Kubernetes; the
+// store behind it exists only in the answers: each bucket that it is asked for is there, and each account too. The endpoint is that of the
+// StorageClass. Each call of the library is written to the standard output, as a line of JSON.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/kube-object-storage/lib-bucket-provisioner/pkg/provisioner"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+func main() {
+	kubeconfig := flag.String("kubeconfig", "", "the path of a kubeconfig")
+	name := flag.String("name", "example.com/library", "the provisioner of StorageClasses")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt) //nolint:forbidigo // the root
+	defer stop()
+	if err := run(ctx, *kubeconfig, *name); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, kubeconfig, name string) error {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	p, err := provisioner.NewProvisioner(config, name, &store{calls: os.Stdout}, "")
+	if err != nil {
+		return fmt.Errorf("making the provisioner: %w", err)
+	}
+	return p.RunWithContext(ctx)
+}
