@@ -26,7 +26,7 @@ func TestObjectBucketClaim_PodsThatTellOneBucket(t *testing.T) {
 	}
 	first, second := creation(younger), creation(older)
 	end(t, c, first, workflow.Result{BucketID: "same", Created: true}, 0)
-	younger.grant(t, 1, "same")
+	younger.grant(t, "same")
 	end(t, c, second, workflow.Result{BucketID: "same", Created: true}, 0)
 	wantEvent(t, c, older.object, corev1.EventTypeWarning, "BucketCreationFailed", `bucket "same" is already another claim's`)
 	mustDelete(t, c, older.object)
@@ -38,7 +38,7 @@ func TestObjectBucketClaim_PodsThatTellOneBucket(t *testing.T) {
 	younger.wantGone(t)
 }
 
-// While no agent runs, a claim is removed by force, and somebody else makes one of its name. The credentials of the first are nowhere.
+// While no agent runs, a claim is removed by force, and another one makes one of its name. The credentials of the first are nowhere.
 func TestObjectBucketClaim_ReplacedWhileNoAgentRuns(t *testing.T) {
 	c := start(t)
 	installBucketKinds(t, c)

@@ -50,7 +50,7 @@ func servePolicies(t *testing.T, c *cluster, many int) *policyStore {
 			if err := wait.PollUntilContextTimeout(ctx, interval, deadline, true, func(ctx context.Context) (bool, error) {
 				return crowded(ctx, c, many), nil
 			}); err != nil {
-				s.report("%d accesses never wait at once: %v", many, err)
+				s.reportf("%d accesses never wait at once: %v", many, err)
 			}
 			many = 0
 			s.check(ctx, pod)
@@ -59,7 +59,7 @@ func servePolicies(t *testing.T, c *cluster, many int) *policyStore {
 				err = endPod(ctx, c.Admin, node, pod, result, 0)
 			}
 			if err != nil {
-				s.report("%v", err)
+				s.reportf("%v", err)
 			}
 		}
 	}()
@@ -85,7 +85,7 @@ func (s *policyStore) rest() {
 	<-s.done
 }
 
-func (s *policyStore) report(format string, args ...any) {
+func (s *policyStore) reportf(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.problems = append(s.problems, fmt.Sprintf(format, args...))
@@ -96,11 +96,11 @@ func (s *policyStore) report(format string, args ...any) {
 func (s *policyStore) check(ctx context.Context, pod *corev1.Pod) {
 	all := &corev1.PodList{}
 	if err := s.c.Admin.List(ctx, all, client.HasLabels{pavv1.WorkflowLabel}); err != nil {
-		s.report("%v", err)
+		s.reportf("%v", err)
 	}
 	for i := range all.Items {
 		if other := &all.Items[i]; other.UID != pod.UID && other.Status.Phase != corev1.PodSucceeded {
-			s.report("pod %s works on the bucket beside %s", other.Name, pod.Name)
+			s.reportf("pod %s works on the bucket beside %s", other.Name, pod.Name)
 		}
 	}
 	account, list, _ := strings.Cut(pod.Annotations["sees"], " in ")

@@ -133,17 +133,17 @@ func sealed(pod *corev1.Pod, id, secret string) (workflow.Result, error) {
 // account is the name of the first account of a claim.
 func (b *bucketClaim) account() string { return "ba-" + string(b.object.UID) }
 
-// serve makes the bucket of a claim, and grants access to it. The bucket has the grants of others, too.
-func (b *bucketClaim) serve(t *testing.T, name string, others ...string) {
+// serve makes the bucket of a claim, and grants access to it.
+func (b *bucketClaim) serve(t *testing.T, name string) {
 	t.Helper()
 	end(t, b.c, recordedPod(t, b.c, b.bucket, pavv1.WorkflowBucketCreation, 1, name), workflow.Result{Created: true}, 0)
-	b.grant(t, 1, name, others...)
+	b.grant(t, name)
 }
 
-// grant lets the grant pod with a number succeed.
-func (b *bucketClaim) grant(t *testing.T, number int32, name string, others ...string) {
+// grant lets the first grant pod succeed. The bucket has the grants of others, too.
+func (b *bucketClaim) grant(t *testing.T, name string, others ...string) {
 	t.Helper()
-	pod := recordedPod(t, b.c, b.access, pavv1.WorkflowGrant, number, b.account()+" in "+grantsOf(name, append(others, b.account())...))
+	pod := recordedPod(t, b.c, b.access, pavv1.WorkflowGrant, 1, b.account()+" in "+grantsOf(name, append(others, b.account())...))
 	result, err := sealed(pod, b.account(), canary+b.object.Name)
 	if err != nil {
 		t.Fatal(err)
@@ -264,9 +264,9 @@ func TestObjectBucketClaim_OfAnExistingBucket(t *testing.T) {
 		class.Parameters = map[string]string{obcv1.BucketNameParameter: "archive"}
 	})
 	one := claimBucket(t, c, "bucketed-existing", "one")
-	one.grant(t, 1, "archive")
+	one.grant(t, "archive")
 	two := claimBucket(t, c, "bucketed-existing", "two")
-	two.grant(t, 1, "archive", one.account())
+	two.grant(t, "archive", one.account())
 	mustDelete(t, c, one.object)
 	end(t, c, recordedPod(t, c, one.access, pavv1.WorkflowRevocation, 2, one.account()+" in "+grantsOf("archive", two.account())), workflow.Result{}, 0)
 	one.wantGone(t)

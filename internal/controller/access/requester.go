@@ -15,7 +15,7 @@ import (
 
 // checkRequester returns a refusal if the object that asked for access does not exist any more. The record is told so only later, and not
 // as long as the cluster does not have the kind of the object, or the agent no right to read it: until then, its credentials must not get
-// into a namespace that is somebody else's by now, and it gets no further accounts.
+// into a namespace that belongs to another tenant by now, and it gets no further accounts.
 func (r *Reconciler) checkRequester(ctx context.Context, record *pavv1.PavBucketAccess) error {
 	requester := protocol.RequesterOfAccess(record)
 	if requester == nil {

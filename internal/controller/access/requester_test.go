@@ -32,7 +32,7 @@ func sharing(s *state) {
 }
 
 // The object that asked for access may be gone before its credentials are delivered, and another one may have its name, in a namespace that
-// is somebody else's by now.
+// belongs to another tenant by now.
 func TestDeliver_ToWhoIsGone(t *testing.T) {
 	all := func() client.Object {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: pavv1.CredentialsNamespace, Name: "all"}, Data: map[string][]byte{"accessKeyId": []byte("id-of-all"), "accessSecretKey": []byte("secret-of-all")}}

@@ -89,7 +89,7 @@ func (r *Reconciler) seeSecret(ctx context.Context, secret *corev1.Secret) (*cor
 // replaceSecret replaces a Secret that was seen, unless newer credentials may be in it: an agent that has stalled, and leads no more, has
 // old ones. An agent that has newer ones has changed the record before it writes them. So this one asks whether the record is as it was
 // after it has seen the Secret, and replaces that version and no other. The error is reconcile.ErrStale if one of them has changed, and a
-// refusal if who is to have the credentials is gone: the Secret that was seen may then be in somebody else's namespace.
+// refusal if who is to have the credentials is gone: the Secret that was seen may then be in another tenant's namespace.
 func (r *Reconciler) replaceSecret(ctx context.Context, record *pavv1.PavBucketAccess, secret, seen *corev1.Secret) error {
 	if seen.UID == "" || seen.ResourceVersion == "" {
 		return errNoVersion // without it, any version would be replaced

@@ -259,7 +259,7 @@ func TestReplaceSecret_WithoutAVersion(t *testing.T) {
 	}
 }
 
-// The API server does not let the agent change a Secret: it is somebody else's, unless it was delivered. Then its credentials are left, which
+// The API server does not let the agent change a Secret: it is another's, unless it was delivered. Then its credentials are left, which
 // is told. The same for a key.
 func TestRemoveSecret_WithoutTheRight(t *testing.T) {
 	secrets := schema.GroupResource{Resource: "secrets"}

@@ -7,9 +7,7 @@ import (
 )
 
 // formerly records that an earlier attempt may have made a bucket.
-func formerly(id string) edit {
-	return func(s *state) { s.record.Status.MayExist, s.record.Status.MayExistID = true, id }
-}
+func formerly(s *state) { s.record.Status.MayExist, s.record.Status.MayExistID = true, "former" }
 
 // created has the record name a creation pod that is over.
 func created(text string, code int32) edit {
@@ -27,19 +25,19 @@ func TestMayExist_OfAnotherBucketThanTheNextAttempts(t *testing.T) {
 		want  func(*pavv1.PavBucketStatus) bool
 		told  string // in an event; "" for none
 	}{
-		"the next attempt makes another": {requested(chosen, formerly("former"), created(`{"bucketId":"other"}`, 0)),
+		"the next attempt makes another": {requested(chosen, formerly, created(`{"bucketId":"other"}`, 0)),
 			func(s *pavv1.PavBucketStatus) bool { return s.Phase == pavv1.BucketReady && !s.MayExist }, `bucket "former" may exist`},
-		"the next attempt makes the same": {requested(chosen, formerly("former"), created(`{"bucketId":"former"}`, 0)),
+		"the next attempt makes the same": {requested(chosen, formerly, created(`{"bucketId":"former"}`, 0)),
 			func(s *pavv1.PavBucketStatus) bool { return s.Phase == pavv1.BucketReady && !s.MayExist }, ""},
-		"the next attempt may have made another": {requested(chosen, formerly("former"), created(`{"bucketId":"other"}`, 1)),
+		"the next attempt may have made another": {requested(chosen, formerly, created(`{"bucketId":"other"}`, 1)),
 			func(s *pavv1.PavBucketStatus) bool { return s.MayExist && s.MayExistID == "other" }, `bucket "former" may exist`},
-		"another is reverted": {requested(chosen, formerly("former"), step(pavv1.BucketReverting), func(s *state) {
+		"another is reverted": {requested(chosen, formerly, step(pavv1.BucketReverting), func(s *state) {
 			s.record.Status.BucketID, s.record.Status.Pod, s.provisioner.Spec.BucketDeletion = "other", nil, nil
 		}), func(s *pavv1.PavBucketStatus) bool { return s.MayExist && s.MayExistID == "former" && s.Step == "" }, ""},
-		"the same is reverted": {requested(chosen, formerly("former"), step(pavv1.BucketReverting), func(s *state) {
+		"the same is reverted": {requested(chosen, formerly, step(pavv1.BucketReverting), func(s *state) {
 			s.record.Status.BucketID, s.record.Status.Pod, s.provisioner.Spec.BucketDeletion = "former", nil, nil
 		}), func(s *pavv1.PavBucketStatus) bool { return !s.MayExist && s.Step == "" }, ""},
-		"the claim goes": {requested(chosen, formerly("former"), released, failed(0)),
+		"the claim goes": {requested(chosen, formerly, released, failed(0)),
 			func(s *pavv1.PavBucketStatus) bool {
 				return s.Phase == pavv1.BucketRetained && s.BucketID == "former"
 			}, `bucket "former" may exist`},

@@ -296,9 +296,9 @@ func TestRecordCreated_OfAPodThatTellsNonsense(t *testing.T) {
 		"nobody knows whose it is": {edits: []edit{chosen}, want: func(s *pavv1.PavBucketStatus) bool { return s.Step == "" && s.MayExist }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			edits := append(test.edits, step(pavv1.BucketCreating), stray(ended(0), result(`{"bucketId":"no such name"}`)), func(s *state) {
+			edits := slices.Concat(test.edits, []edit{step(pavv1.BucketCreating), stray(ended(0), result(`{"bucketId":"no such name"}`)), func(s *state) {
 				s.record.Status.Pod.Name, s.record.Status.Pod.UID = "stray", "stray"
-			})
+			}})
 			w := newWorld(t, requested(edits...))
 			w.pass(t)
 			if status := w.record(t).Status; !test.want(&status) || status.Failure == nil || status.Failure.Reason != pavv1.FailureOutputInvalid {

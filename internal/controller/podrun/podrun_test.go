@@ -69,10 +69,10 @@ func (w *world) read(t *testing.T) {
 }
 
 // has reports whether a pod exists, and is not being deleted.
-func (w *world) has(t *testing.T, pod *corev1.Pod) bool {
+func (w *world) has(ctx context.Context, t *testing.T, pod *corev1.Pod) bool {
 	t.Helper()
 	live := &corev1.Pod{}
-	err := w.kube.Get(t.Context(), client.ObjectKeyFromObject(pod), live)
+	err := w.kube.Get(ctx, client.ObjectKeyFromObject(pod), live)
 	if err != nil && !apierrors.IsNotFound(err) {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func TestIntend_RecordsThePodBeforeItIsCreated(t *testing.T) {
 	if c := meta.FindStatusCondition(status.Conditions, pavv1.SnapshotCreated); c == nil || c.Reason != attempt.ReasonQueued {
 		t.Errorf("the condition is %+v", c)
 	}
-	if w.has(t, next) {
+	if w.has(t.Context(), t, next) {
 		t.Error("the pod exists")
 	}
 }
@@ -197,7 +197,7 @@ func TestCreate(t *testing.T) {
 			if test.refuse != podplan.IsRefusal(err) || !test.refuse && !errors.Is(err, test.want) {
 				t.Errorf("got %v, want %v", err, test.want)
 			}
-			if w.has(t, next) != test.exists {
+			if w.has(t.Context(), t, next) != test.exists {
 				t.Errorf("the pod exists: %t", !test.exists)
 			}
 			w.read(t)
@@ -258,7 +258,7 @@ func TestSweep(t *testing.T) {
 			}
 			for _, object := range objects {
 				p, _ := object.(*corev1.Pod)
-				if stays := w.has(t, p); stays != test.stays[p.Name] {
+				if stays := w.has(t.Context(), t, p); stays != test.stays[p.Name] {
 					t.Errorf("%s stays: %t", p.Name, stays)
 				}
 			}
@@ -321,7 +321,7 @@ func TestSweep_OfPodsWhoseWorkIsNotRecorded(t *testing.T) {
 			t.Errorf("%s is let go: %v", p.Name, err)
 		}
 	}
-	if !w.has(t, over) || w.has(t, runs) || w.has(t, settled) {
+	if !w.has(t.Context(), t, over) || w.has(t.Context(), t, runs) || w.has(t.Context(), t, settled) {
 		t.Error("the pod that is over is stopped, or one of the others is not")
 	}
 }
@@ -348,8 +348,8 @@ func TestForget_TellsOfPodsThatMayHaveMadeSomething(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, pavv1.PavSnapshotStatus{Pods: 1}, test.pod)
 			var lost []string
-			w.Lost = func(_ context.Context, pod *corev1.Pod) error {
-				if !w.has(t, pod) {
+			w.Lost = func(ctx context.Context, pod *corev1.Pod) error {
+				if !w.has(ctx, t, pod) {
 					t.Error("the pod is gone already")
 				}
 				lost = append(lost, pod.Name)

@@ -96,10 +96,10 @@ func TestDiagnose_OfAnAccess(t *testing.T) {
 			replaced(s)
 			s.Step, s.Pod = pavv1.AccessRevokingStep, &pavv1.PodReference{}
 		}), "Working", Working, "the revocation pod", ""},
-		"a pod has a former account":      {has(replaced).reader("web", byEnvironment, -time.Hour), "FormerCredentials", Waiting, "pod web started with the credentials of a former account, which is revoked in 59m", "kubectl delete pod -n apps web"},
-		"a pod has a revoked account":     {has(func(s *pavv1.PavBucketAccessStatus) { replaced(s); s.Former = nil }).reader("web", byEnvironment, -time.Hour), "FormerCredentials", Failing, "which is revoked", ""},
-		"a pod has the present account":   {has(replaced).reader("web", byEnvironment, -time.Second), "Healthy", Healthy, "", ""},
-		"a pod reads the present account": {has(replaced).reader("web", byVolume, -time.Hour), "Healthy", Healthy, "", ""},
+		"a pod has a former account":      {has(replaced).reader(byEnvironment, -time.Hour), "FormerCredentials", Waiting, "pod web started with the credentials of a former account, which is revoked in 59m", "kubectl delete pod -n apps web"},
+		"a pod has a revoked account":     {has(func(s *pavv1.PavBucketAccessStatus) { replaced(s); s.Former = nil }).reader(byEnvironment, -time.Hour), "FormerCredentials", Failing, "which is revoked", ""},
+		"a pod has the present account":   {has(replaced).reader(byEnvironment, -time.Second), "Healthy", Healthy, "", ""},
+		"a pod reads the present account": {has(replaced).reader(byVolume, -time.Hour), "Healthy", Healthy, "", ""},
 		"its record is deleted too early": {has(func(*pavv1.PavBucketAccessStatus) {}).with(func(f *Facts) { f.Bucket.Accesses[0].DeletionTimestamp = at(0) }), "InUse", Waiting, "still needed", "kubectl delete obc photos -n apps"},
 		"it was restored": {has(func(s *pavv1.PavBucketAccessStatus) {
 			s.Conditions = falseNow(pavv1.AccessRevokedCondition, "Restored")
@@ -155,7 +155,7 @@ func TestDetails_OfAnAccess(t *testing.T) {
 		status.Current.ExpiresAt = at(30 * time.Hour)
 		status.Granting = &pavv1.GrantedAccount{Number: 3, AccountName: "ba-u1-3"}
 		f.Bucket.Accesses = []pavv1.PavBucketAccess{*f.Bucket.Own}
-	}).reader("web", byVolume, 0)
+	}).reader(byVolume, 0)
 	var got []string
 	for _, d := range Build(w.f).Details {
 		got = append(got, d.Name+": "+d.Value)

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -110,7 +111,7 @@ func recordAccess(record *pavv1.PavBucketAccess) func(*Facts) {
 func granted(number int32, since time.Duration) *pavv1.GrantedAccount {
 	name := "ba-u1"
 	if number > 0 {
-		name += "-" + string(rune('0'+number))
+		name += fmt.Sprintf("-%d", number)
 	}
 	return &pavv1.GrantedAccount{Number: number, AccountName: name, AccountID: name, RequestedAt: at(since - 2*time.Second), GrantedAt: at(since)}
 }
@@ -167,8 +168,8 @@ func (w *world) answered(kind, name, eventType, reason string) *world {
 }
 
 // reader adds a pod that reads the Secret photos, in its environment or as a volume, and that started at a time.
-func (w *world) reader(name, by string, since time.Duration) *world {
-	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: name}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main"}}}}
+func (w *world) reader(by string, since time.Duration) *world {
+	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "web"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main"}}}}
 	runningSince(since)(&pod)
 	if by == byEnvironment {
 		pod.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "photos"}}}}

@@ -107,6 +107,18 @@ func (n *Node) Start(ctx context.Context, shared *Shared) error {
 	if err := n.watchFlushes(mgr, stager); err != nil {
 		return err
 	}
+	if err := n.stageAhead(ctx, watcher); err != nil {
+		return err
+	}
+	if err := mgr.Start(ctx); err != nil {
+		return err
+	}
+	n.World.Settle()
+	return nil
+}
+
+// stageAhead adds the watches of what is to be staged before kubelet calls.
+func (n *Node) stageAhead(ctx context.Context, watcher *monitor.Monitor) error {
 	volumes, err := monitor.CacheOptions(n.On)
 	if err != nil {
 		return err
@@ -116,14 +128,7 @@ func (n *Node) Start(ctx context.Context, shared *Shared) error {
 		return err
 	}
 	n.clients = world.NewView(n.World, n.Name, monitor.ArrivalOptions(n.On))
-	if err := monitor.WatchArrivals(ctx, n.clients, watcher); err != nil {
-		return err
-	}
-	if err := mgr.Start(ctx); err != nil {
-		return err
-	}
-	n.World.Settle()
-	return nil
+	return monitor.WatchArrivals(ctx, n.clients, watcher)
 }
 
 func (n *Node) watchFlushes(mgr *world.Manager, stager *stage.Stager) error {
