@@ -20,8 +20,9 @@ func main() {
 	name := flag.String("name", "example.com/library", "the provisioner of StorageClasses")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt) //nolint:forbidigo // the root
-	defer stop()
-	if err := run(ctx, *kubeconfig, *name); err != nil {
+	err := run(ctx, *kubeconfig, *name)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

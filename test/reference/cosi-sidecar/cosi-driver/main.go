@@ -20,8 +20,9 @@ func main() {
 	socket := flag.String("socket", "/var/lib/cosi/cosi.sock", "where to serve")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt) //nolint:forbidigo // the root
-	defer stop()
-	if err := serve(ctx, *socket, &driver{name: *name, calls: os.Stdout}); err != nil {
+	err := serve(ctx, *socket, &driver{name: *name, calls: os.Stdout})
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
