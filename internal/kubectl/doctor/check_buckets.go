@@ -74,7 +74,7 @@ func checkRecords(f *Facts) (rows []Row) {
 		}
 	}
 	for _, what := range slices.Sorted(maps.Keys(found)) {
-		rows = append(rows, problem(fmt.Sprintf("%s %s: %s", plural(len(found[what]), "bucket cannot be", "buckets cannot be"), what, listed(found[what])), see("pavbucket", found[what])))
+		rows = append(rows, problem(fmt.Sprintf("%s %s: %s", plural(len(found[what]), "bucket cannot be", "buckets cannot be"), what, listed(found[what])), see("kubectl pav describe pavbucket/"+slices.Min(found[what]), len(found[what]))))
 	}
 	var refused, stale, ended []string
 	for i := range f.Accesses {
@@ -90,21 +90,21 @@ func checkRecords(f *Facts) (rows []Row) {
 		}
 	}
 	if len(refused) > 0 {
-		rows = append(rows, problem(fmt.Sprintf("%s granted: %s", plural(len(refused), "access cannot be", "accesses cannot be"), listed(refused)), see("pavbucketaccess", refused)))
+		rows = append(rows, problem(fmt.Sprintf("%s granted: %s", plural(len(refused), "access cannot be", "accesses cannot be"), listed(refused)), see("kubectl pav describe pavbucketaccess/"+slices.Min(refused), len(refused))))
 	}
 	if len(stale) > 0 {
-		rows = append(rows, problem(fmt.Sprintf("the account of %s replaced: %s", plural(len(stale), "access cannot be", "accesses cannot be"), listed(stale)), see("pavbucketaccess", stale)))
+		rows = append(rows, problem(fmt.Sprintf("the account of %s replaced: %s", plural(len(stale), "access cannot be", "accesses cannot be"), listed(stale)), see("kubectl pav describe pavbucketaccess/"+slices.Min(stale), len(stale))))
 	}
 	if len(ended) > 0 {
-		rows = append(rows, problem(fmt.Sprintf("the credentials of %s ended: %s", plural(len(ended), "access have", "accesses have"), listed(ended)), see("pavbucketaccess", ended)))
+		rows = append(rows, problem(fmt.Sprintf("the credentials of %s ended: %s", plural(len(ended), "access have", "accesses have"), listed(ended)), see("kubectl pav describe pavbucketaccess/"+slices.Min(ended), len(ended))))
 	}
 	return rows
 }
 
-// see is the step that explains what is wrong with the first of some records.
-func see(kind string, names []string) status.Step {
-	first := status.Step{Text: "see what to do", Command: fmt.Sprintf("kubectl pav describe %s/%s", kind, slices.Min(names))}
-	if len(names) > 1 {
+// see is the step that explains what is wrong with the first of some records, by a command.
+func see(command string, records int) status.Step {
+	first := status.Step{Text: "see what to do", Command: command}
+	if records > 1 {
 		first.Text += " about the first"
 	}
 	return first
@@ -125,7 +125,9 @@ func stuckBuckets(f *Facts) []Row {
 			stuck = append(stuck, b.Name)
 		}
 	}
-	return stuckRecords("the bucket of %s not deleted: %s", "PavBucket", "PavBuckets", "pavbucket", stuck)
+	return stuckRecords("the bucket of %s not deleted: %s", "PavBucket", "PavBuckets", stuck, func(name string) (why, again string) {
+		return "kubectl pav describe pavbucket/" + name, "kubectl pav retry pavbucket/" + name
+	})
 }
 
 // stuckAccesses returns the PavBucketAccesses with accounts that cannot be revoked.
@@ -137,14 +139,18 @@ func stuckAccesses(f *Facts) []Row {
 			stuck = append(stuck, a.Name)
 		}
 	}
-	return stuckRecords("an account of %s not revoked: %s", "PavBucketAccess", "PavBucketAccesses", "pavbucketaccess", stuck)
+	return stuckRecords("an account of %s not revoked: %s", "PavBucketAccess", "PavBucketAccesses", stuck, func(name string) (why, again string) {
+		return "kubectl pav describe pavbucketaccess/" + name, "kubectl pav retry pavbucketaccess/" + name
+	})
 }
 
-func stuckRecords(message, one, many, word string, stuck []string) []Row {
+// stuckRecords tells of records that cannot go. Commands returns those that say why, and that begin the next attempt.
+func stuckRecords(message, one, many string, stuck []string, commands func(name string) (why, again string)) []Row {
 	if len(stuck) == 0 {
 		return nil
 	}
+	why, again := commands(stuck[0])
 	return []Row{problem(fmt.Sprintf(message, plural(len(stuck), one+" is", many+" is"), listed(stuck)),
-		status.Step{Text: "see why", Command: "kubectl pav describe " + word + "/" + stuck[0]},
-		status.Step{Text: "then start the next attempt now", Command: "kubectl pav retry " + word + "/" + stuck[0]})}
+		status.Step{Text: "see why", Command: why},
+		status.Step{Text: "then start the next attempt now", Command: again})}
 }

@@ -2,7 +2,6 @@ package cosi1
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -83,7 +82,8 @@ func (o claimObservation) refuseBinding() *rule.Decision {
 	case o.unclaimed() == pavv1.UnclaimedFirstClaim:
 		return nil
 	default:
-		return refused(protocol.BucketUnclaimed, "Bucket %q names no claim. An administrator lets this one have it with: kubectl patch buckets.%s %s --type=merge -p '%s'", b.Name, cosiv1.GroupVersion.Group, b.Name, o.patch())
+		return refused(protocol.BucketUnclaimed, "Bucket %q names no claim. An administrator lets this one have it with: kubectl patch buckets.objectstorage.k8s.io %s --type=merge -p '{\"spec\":{\"bucketClaim\":{\"name\":\"%s\",\"namespace\":\"%s\"}}}'",
+			b.Name, b.Name, o.name.Name, o.name.Namespace)
 	}
 }
 
@@ -93,15 +93,6 @@ func (o claimObservation) unclaimed() pavv1.UnclaimedBuckets {
 		return v.UnclaimedBuckets
 	}
 	return pavv1.UnclaimedRefuse
-}
-
-// patch returns the patch with which an administrator lets the claim have a Bucket.
-func (o claimObservation) patch() string {
-	raw, err := json.Marshal(map[string]any{"spec": map[string]any{"bucketClaim": map[string]any{"namespace": o.name.Namespace, "name": o.name.Name}}})
-	if err != nil {
-		return "" // such values have no such error
-	}
-	return string(raw)
 }
 
 // claimReference returns what a Bucket has of the claim, with what it has besides.
