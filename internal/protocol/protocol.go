@@ -112,9 +112,9 @@ func UsesOneOf(pod *corev1.Pod, claims []types.NamespacedName) bool {
 	})
 }
 
-// Uses reports whether a pod uses the claim of the name in its namespace.
+// Uses reports whether a pod uses the claim of the name in its namespace. No pod uses a claim without a name.
 func Uses(pod *corev1.Pod, claim string) bool {
-	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return ClaimOf(pod, &v) == claim })
+	return claim != "" && slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return ClaimOf(pod, &v) == claim })
 }
 
 // ClaimOf returns the name of the claim of a pod's volume, or "" if the volume has none.

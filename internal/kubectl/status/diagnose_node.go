@@ -186,7 +186,7 @@ func hasFormerMount(pod *corev1.Pod, claim string, before metav1.Time) bool {
 	names := map[string]bool{}
 	for i := range pod.Spec.Volumes {
 		volume := &pod.Spec.Volumes[i]
-		names[volume.Name] = claimOf(pod, volume) == claim
+		names[volume.Name] = protocol.ClaimOf(pod, volume) == claim
 	}
 	for _, container := range pod.Spec.Containers {
 		fixed := slices.ContainsFunc(container.VolumeDevices, func(d corev1.VolumeDevice) bool { return names[d.Name] }) ||

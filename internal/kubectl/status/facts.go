@@ -223,21 +223,9 @@ func isOver(pod *corev1.Pod) bool {
 func ClaimsOf(pod *corev1.Pod) []string {
 	var names []string
 	for i := range pod.Spec.Volumes {
-		if name := claimOf(pod, &pod.Spec.Volumes[i]); name != "" {
+		if name := protocol.ClaimOf(pod, &pod.Spec.Volumes[i]); name != "" {
 			names = append(names, name)
 		}
 	}
 	return names
-}
-
-// claimOf returns the name of the claim of a pod's volume, or "".
-func claimOf(pod *corev1.Pod, volume *corev1.Volume) string {
-	switch {
-	case volume.PersistentVolumeClaim != nil:
-		return volume.PersistentVolumeClaim.ClaimName
-	case volume.Ephemeral != nil:
-		return pod.Name + "-" + volume.Name
-	default:
-		return ""
-	}
 }
