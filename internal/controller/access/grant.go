@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,7 +25,8 @@ func (r *Reconciler) grant(ctx context.Context, o observation, d rule.Decision) 
 		return err
 	}
 	account, begin := nextAccount(o.record), r.beginning(o)
-	account.RequestedAt = new(metav1.NewTime(r.Now()))
+	// The record has whole seconds. They are rounded up: the request that begins the attempt must not look later, as if it asked for another one.
+	account.RequestedAt = new(metav1.NewTime(r.Now().Add(time.Second - 1).Truncate(time.Second)))
 	if err := r.checkRequester(ctx, o.record); err != nil {
 		return r.refuse(ctx, o, pavv1.WorkflowGrant, begin, err)
 	}

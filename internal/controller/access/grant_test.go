@@ -4,12 +4,41 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/template"
 )
+
+// A request asks for one account, even if its attempt begins in the same second: that is all that the record has of it.
+func TestGrant_ServesARequestOnce(t *testing.T) {
+	for _, since := range []time.Duration{0, time.Millisecond, 700 * time.Millisecond, 2 * time.Second} {
+		now := noon.Add(750 * time.Millisecond)
+		s := granted(func(s *state) {
+			s.record.Annotations = map[string]string{pavv1.RotateAnnotation: now.Add(-since).Format(pavv1.RetryFormat)}
+			s.record.Spec.AuthenticationType = pavv1.AuthenticationKey
+			s.record.Spec.Access, s.record.Spec.Class = &apiextensionsv1.JSON{Raw: []byte(`{}`)}, &apiextensionsv1.JSON{Raw: []byte(`{}`)}
+			s.provisioner.Spec.BucketAccessGrant = &pavv1.BucketAccessGrant{FromSecret: &pavv1.Template{Raw: []byte(`"all"`)}}
+		})
+		w := newWorld(t, s, &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: pavv1.CredentialsNamespace, Name: "all"},
+			Data:       map[string][]byte{"accessKeyId": []byte("id"), "accessSecretKey": []byte("secret")},
+		})
+		w.Now = func() time.Time { return now }
+		w.pass(t) // the attempt
+		w.pass(t) // the delivery
+		record := w.record(t)
+		if record.Status.Current == nil || record.Status.Current.Number != 1 {
+			t.Fatalf("a request of %s before: the status is %+v", since, record.Status)
+		}
+		if next := podplan.NextRotation(record, s.provisioner.Spec.BucketAccessGrant); !next.IsZero() {
+			t.Errorf("a request of %s before: another account is due at %s", since, next)
+		}
+	}
+}
 
 // A bucket that may have one access has one, whichever of two that come at once the agent sees first.
 func TestCheckCeilings(t *testing.T) {
