@@ -1,6 +1,6 @@
 // Command lib-bucket-provisioner serves ObjectBucketClaims with the library of that name. The library does all that concerns Kubernetes; the
-// store behind it exists only in the answers: each bucket that it is asked for is there, and each account too. The endpoint is that of the
-// StorageClass. Each call of the library is written to the standard output, as a line of JSON.
+// store behind it exists only in the answers: each bucket that it is asked for is there, and each account too. With -functions, it is an S3
+// server. The endpoint is that of the StorageClass. Each call of the library is written to the standard output, as a line of JSON.
 package main
 
 import (
@@ -18,9 +18,14 @@ import (
 func main() {
 	kubeconfig := flag.String("kubeconfig", "", "the path of a kubeconfig")
 	name := flag.String("name", "example.com/library", "the provisioner of StorageClasses")
+	functions := flag.String("functions", "", "the path of s3.sh: make buckets and accounts in an S3 server with it, as the administrator in the environment")
 	flag.Parse()
+	served := &store{calls: os.Stdout}
+	if *functions != "" {
+		served.server = &gateway{functions: *functions}
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt) //nolint:forbidigo // the root
-	err := run(ctx, *kubeconfig, *name)
+	err := run(ctx, *kubeconfig, *name, served)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -28,12 +33,14 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, kubeconfig, name string) error {
+func run(ctx context.Context, kubeconfig, name string, served *store) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return fmt.Errorf("reading the kubeconfig: %w", err)
 	}
-	p, err := provisioner.NewProvisioner(config, name, &store{calls: os.Stdout}, "")
+	// These are the limits that PaV has: with the defaults, claims would wait for them.
+	config.QPS, config.Burst = 200, 400
+	p, err := provisioner.NewProvisioner(config, name, served, "")
 	if err != nil {
 		return fmt.Errorf("making the provisioner: %w", err)
 	}
