@@ -401,8 +401,9 @@ fuzz-tobash: ## Give the words of tobash to real bash: make fuzz-tobash STRINGS=
 fuzz-native: ## Evaluate sources that Go's fuzzer makes, for FUZZTIME each: make fuzz-native FUZZTIME=20m
 	for target in FuzzRender FuzzCompile FuzzSurvey; do go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(or $(FUZZTIME),20m) -fuzzminimizetime 1s ./test/jinja/sandbox; done
 
-# What the benchmarks compare PaV with, each in an image of its own.
+# What the benchmarks compare PaV with, each in an image of its own; and what the case of buckets takes.
 PEERS := bin/bench-driver.tar bin/csi-provisioner.tar bin/local-path-provisioner.tar
+BUCKET_PEERS := bin/lib-bucket-provisioner bin/versitygw.tar bin/s3-tools.tar
 
 bin/csi-provisioner: test/tools/external-provisioner/go.mod
 	CGO_ENABLED=0 go -C test/tools/external-provisioner build -ldflags '-s -w' -o ../../../$@ github.com/kubernetes-csi/external-provisioner/v6/cmd/csi-provisioner
@@ -423,7 +424,7 @@ bin/bench-driver.tar: bin/bench-driver $(CLUSTER)
 	$(CLUSTER) image --ref localhost/pav-bench-driver:1 --binary bin/bench-driver --entrypoint /driver $@
 
 .PHONY: bench
-bench: $(CLUSTER) bin/pav.tar $(PEERS) ## Measure PaV beside floors and peers on a cluster, into bin/bench: make bench CASES="bound running*" N=5 FOR=1h
+bench: $(CLUSTER) bin/pav.tar $(PEERS) $(BUCKET_PEERS) ## Measure PaV beside floors and peers on a cluster, into bin/bench: make bench CASES="bound running*" N=5 FOR=1h
 	@mkdir -p bin/bench
 	test/bench/volumes/run $(CLUSTER) bin/pav.tar $(PEERS) -- -cases "$(or $(CASES),*)" -n $(or $(N),30) $(if $(FOR),-for $(FOR)) -samples bin/bench/samples.tsv | tee bin/bench/report.md
 

@@ -128,9 +128,7 @@ func (w *world) boundCopy(ctx context.Context, source *corev1.TypedObjectReferen
 
 // podSucceeds measures from the creation of a pod that does nothing until it has succeeded.
 func podSucceeds(ctx context.Context, w *world) ([]float64, error) {
-	pod := w.client()
-	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
-	pod.Spec.Containers[0].Command = []string{"true"}
+	pod := w.endingPod()
 	took, err := w.watch.observe(ctx, func() error { return w.create(ctx, pod) }, succeeded(pod))
 	return seconds(took), err
 }
@@ -158,9 +156,7 @@ func podsSucceed(ctx context.Context, w *world) ([]float64, error) {
 	var pods []client.Object
 	var conditions []condition
 	for range many {
-		pod := w.client()
-		pod.Spec.RestartPolicy = corev1.RestartPolicyNever
-		pod.Spec.Containers[0].Command = []string{"true"}
+		pod := w.endingPod()
 		pods, conditions = append(pods, pod), append(conditions, succeeded(pod))
 	}
 	took, err := w.watch.observe(ctx, func() error { return w.create(ctx, pods...) }, all(conditions))

@@ -9,6 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	obcv1 "github.com/albertofaria/pav/internal/api/objectbucket/v1alpha1"
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
 // running is met when a pod runs.
@@ -38,6 +41,42 @@ func runningAgain(pod *corev1.Pod, container string) condition {
 	}}
 }
 
+// choice says which pods a condition is about.
+type choice struct {
+	what string
+	is   func(*corev1.Pod) bool
+}
+
+// only chooses one pod, and ofWorkflow those that run a workflow of a provisioner.
+func only(pod *corev1.Pod) choice {
+	key := client.ObjectKeyFromObject(pod)
+	return choice{fmt.Sprintf("pod %s", key), func(seen *corev1.Pod) bool { return client.ObjectKeyFromObject(seen) == key }}
+}
+
+func ofWorkflow(provisioner, workflow string) choice {
+	return choice{fmt.Sprintf("a pod of %s for %s", provisioner, workflow), func(seen *corev1.Pod) bool {
+		return seen.Labels[pavv1.ProvisionerLabel] == provisioner && seen.Labels[pavv1.WorkflowLabel] == workflow
+	}}
+}
+
+// exists is met when there is such a pod.
+func exists(c choice) condition {
+	return condition{c.what + " exists", func(e event) bool {
+		seen, ok := e.object.(*corev1.Pod)
+		return ok && !e.deleted && c.is(seen)
+	}}
+}
+
+// containersEnded is met when all containers of such a pod have ended.
+func containersEnded(c choice) condition {
+	return condition{"the containers have ended of " + c.what, func(e event) bool {
+		seen, ok := e.object.(*corev1.Pod)
+		return ok && c.is(seen) && len(seen.Status.ContainerStatuses) > 0 && !slices.ContainsFunc(seen.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
+			return s.State.Terminated == nil
+		})
+	}}
+}
+
 // replaced is met when another pod on the same node, with the same value of a label, is ready.
 func replaced(pod *corev1.Pod, label string) condition {
 	return condition{fmt.Sprintf("another pod for %s is ready", pod.Name), func(e event) bool {
@@ -64,6 +103,15 @@ func bound(claims ...*corev1.PersistentVolumeClaim) condition {
 			delete(waiting, client.ObjectKeyFromObject(claim))
 		}
 		return len(waiting) == 0
+	}}
+}
+
+// bucketBound is met when a claim of a bucket is bound.
+func bucketBound(claim *obcv1.ObjectBucketClaim) condition {
+	key := client.ObjectKeyFromObject(claim)
+	return condition{fmt.Sprintf("ObjectBucketClaim %s bound", key), func(e event) bool {
+		seen, ok := e.object.(*obcv1.ObjectBucketClaim)
+		return ok && !e.deleted && client.ObjectKeyFromObject(seen) == key && seen.Status.Phase == obcv1.ClaimBound
 	}}
 }
 

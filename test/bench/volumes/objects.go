@@ -107,6 +107,14 @@ func (w *world) client(volumes ...corev1.VolumeSource) *corev1.Pod {
 	return pod
 }
 
+// endingPod returns a pod on the node that runs true.
+func (w *world) endingPod() *corev1.Pod {
+	pod := w.client()
+	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
+	pod.Spec.Containers[0].Command = []string{"true"}
+	return pod
+}
+
 // started creates a pod and waits until it runs.
 func (w *world) started(ctx context.Context, pod *corev1.Pod) error {
 	_, err := w.watch.observe(ctx, func() error { return w.create(ctx, pod) }, running(pod))

@@ -24,7 +24,7 @@ type event struct {
 	at      time.Time // when it was received
 }
 
-// watcher receives all changes of claims, PersistentVolumes, pods, CSINodes and VolumeSnapshots.
+// watcher receives all changes of claims, PersistentVolumes, pods, CSINodes and VolumeSnapshots, and of further kinds that cases ask for.
 type watcher struct {
 	mu        sync.Mutex
 	followers map[int]func(event)
@@ -47,19 +47,22 @@ func newWatcher(ctx context.Context, kube kubernetes.Interface, snapshots cache.
 		{storage, "csinodes", &storagev1.CSINode{}},
 		{snapshots, "volumesnapshots", &snapshotv1.VolumeSnapshot{}},
 	} {
-		store := &receiver{watcher: w, known: map[string]client.Object{}, listed: make(chan struct{})}
-		source := cache.NewListWatchFromClient(watched.getter, watched.resource, metav1.NamespaceAll, fields.Everything())
-		go cache.NewReflector(source, watched.kind, store, 0).RunWithContext(ctx)
-		stores = append(stores, store)
+		stores = append(stores, w.watch(ctx, watched.getter, watched.resource, watched.kind))
 	}
 	for _, store := range stores {
-		select {
-		case <-store.listed:
-		case <-ctx.Done():
-			return nil, fmt.Errorf("watching the cluster: %w", ctx.Err())
+		if err := store.await(ctx); err != nil {
+			return nil, err
 		}
 	}
 	return w, nil
+}
+
+// watch begins to watch a resource, until ctx ends.
+func (w *watcher) watch(ctx context.Context, getter cache.Getter, resource string, kind client.Object) *receiver {
+	store := &receiver{watcher: w, known: map[string]client.Object{}, listed: make(chan struct{})}
+	source := cache.NewListWatchFromClient(getter, resource, metav1.NamespaceAll, fields.Everything())
+	go cache.NewReflector(source, kind, store, 0).RunWithContext(ctx)
+	return store
 }
 
 // follow calls the function for each further event, one after the other, until the returned function is called.
@@ -135,6 +138,16 @@ type receiver struct {
 	known   map[string]client.Object
 	listed  chan struct{}
 	once    sync.Once
+}
+
+// await waits until the receiver has received what exists.
+func (r *receiver) await(ctx context.Context) error {
+	select {
+	case <-r.listed:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("watching the cluster: %w", ctx.Err())
+	}
 }
 
 func (r *receiver) Add(object any) error {

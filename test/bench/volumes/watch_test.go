@@ -10,6 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	obcv1 "github.com/albertofaria/pav/internal/api/objectbucket/v1alpha1"
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
 // newReceiver returns a receiver whose events a watcher without a cluster passes on.
@@ -78,6 +81,48 @@ func TestWhatAFailedWatchHasMissedIsDeleted(t *testing.T) {
 	case <-r.listed:
 	default:
 		t.Error("the receiver does not say that it has a list")
+	}
+}
+
+func TestAPodOfAWorkflowHasEndedWhenItsLastContainerHas(t *testing.T) {
+	ended, runs := corev1.ContainerStatus{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}, corev1.ContainerStatus{}
+	pod := func(provisioner, workflow string, containers ...corev1.ContainerStatus) event {
+		labels := map[string]string{pavv1.ProvisionerLabel: provisioner, pavv1.WorkflowLabel: workflow}
+		return event{object: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Status: corev1.PodStatus{ContainerStatuses: containers}}}
+	}
+	grant := ofWorkflow("p", pavv1.WorkflowGrant)
+	for name, test := range map[string]struct {
+		event        event
+		exists, ends bool
+	}{
+		"it is new":                    {event: pod("p", pavv1.WorkflowGrant), exists: true},
+		"one of its containers runs":   {event: pod("p", pavv1.WorkflowGrant, ended, runs), exists: true},
+		"its containers have ended":    {event: pod("p", pavv1.WorkflowGrant, ended, ended), exists: true, ends: true},
+		"it is for another workflow":   {event: pod("p", pavv1.WorkflowRevocation, ended)},
+		"it is another provisioner's":  {event: pod("q", pavv1.WorkflowGrant, ended)},
+		"it is a claim and not a pod":  {event: event{object: &corev1.PersistentVolumeClaim{}}},
+		"it is deleted, and had ended": {event: event{object: pod("p", pavv1.WorkflowGrant, ended).object, deleted: true}, ends: true},
+	} {
+		if got := exists(grant).met(test.event); got != test.exists {
+			t.Errorf("%s: it exists: %t", name, got)
+		}
+		if got := containersEnded(grant).met(test.event); got != test.ends {
+			t.Errorf("%s: it has ended: %t", name, got)
+		}
+	}
+}
+
+func TestABucketIsBoundWhenTheClaimSaysSo(t *testing.T) {
+	claim := func(name string, phase obcv1.ClaimPhase) *obcv1.ObjectBucketClaim {
+		return &obcv1.ObjectBucketClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Status: obcv1.ObjectBucketClaimStatus{Phase: phase}}
+	}
+	condition := bucketBound(claim("one", ""))
+	for seen, want := range map[*obcv1.ObjectBucketClaim]bool{
+		claim("one", obcv1.ClaimBound): true, claim("one", obcv1.ClaimPending): false, claim("other", obcv1.ClaimBound): false,
+	} {
+		if got := condition.met(event{object: seen}); got != want {
+			t.Errorf("%s %s: %t", seen.Name, seen.Status.Phase, got)
+		}
 	}
 }
 

@@ -17,15 +17,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/yaml"
 
+	obcv1 "github.com/albertofaria/pav/internal/api/objectbucket/v1alpha1"
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
@@ -38,6 +41,7 @@ const stepTimeout = 20 * time.Minute
 // world is a cluster with PaV and the peers, and what the benchmarks have created in it.
 type world struct {
 	kube    client.Client
+	config  *rest.Config
 	watch   *watcher
 	server  string // the version of Kubernetes
 	node    string // the node that all client pods run on
@@ -54,10 +58,10 @@ func newWorld(ctx context.Context, node, cluster string) (*world, error) {
 	}
 	config.QPS = -1 // A rate limit of this client would count as the time of what is measured.
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), pavv1.AddToScheme(scheme), snapshotv1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), pavv1.AddToScheme(scheme), snapshotv1.AddToScheme(scheme), obcv1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
-	w := &world{node: node, cluster: cluster}
+	w := &world{node: node, cluster: cluster, config: config}
 	if w.kube, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
 		return nil, err
 	}
@@ -70,13 +74,9 @@ func newWorld(ctx context.Context, node, cluster string) (*world, error) {
 		return nil, fmt.Errorf("asking for the version of Kubernetes: %w", err)
 	}
 	w.server = version.GitVersion
-	httpClient, err := rest.HTTPClientFor(config)
+	snapshots, err := w.getter(snapshotv1.SchemeGroupVersion.WithKind("VolumeSnapshot"))
 	if err != nil {
-		return nil, fmt.Errorf("making a client: %w", err)
-	}
-	snapshots, err := apiutil.RESTClientForGVK(snapshotv1.SchemeGroupVersion.WithKind("VolumeSnapshot"), false, false, config, serializer.NewCodecFactory(scheme), httpClient)
-	if err != nil {
-		return nil, fmt.Errorf("making a client of snapshots: %w", err)
+		return nil, err
 	}
 	if w.watch, err = newWatcher(ctx, clientset, snapshots); err != nil {
 		return nil, err
@@ -84,6 +84,26 @@ func newWorld(ctx context.Context, node, cluster string) (*world, error) {
 	return w, w.create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: namespace, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "privileged"},
 	}})
+}
+
+// getter returns a client of the API of a kind, for watches.
+func (w *world) getter(kind schema.GroupVersionKind) (cache.Getter, error) {
+	httpClient, err := rest.HTTPClientFor(w.config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+	found, err := apiutil.RESTClientForGVK(kind, false, false, w.config, serializer.NewCodecFactory(w.kube.Scheme()), httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("making a client of %s: %w", kind.Kind, err)
+	}
+	return found, nil
+}
+
+// lasting returns a context that ends when what was created since is removed.
+func (w *world) lasting(ctx context.Context) context.Context {
+	lasting, stop := context.WithCancel(context.WithoutCancel(ctx))
+	w.undo = append(w.undo, func(context.Context) error { stop(); return nil })
+	return lasting
 }
 
 // named returns a name that no other object of the run has.
@@ -177,13 +197,14 @@ func decode(document string) (client.Object, error) {
 }
 
 // census has the numbers of objects that benchmarks leave behind for a while.
-type census [5]int
+type census [7]int
 
-// count counts pods, claims, PersistentVolumes, PavVolumes and PavStages.
+// count counts pods, claims, PersistentVolumes, and PaV's records.
 func (w *world) count(ctx context.Context) (census, error) {
 	var found census
 	for i, list := range []client.ObjectList{
-		&corev1.PodList{}, &corev1.PersistentVolumeClaimList{}, &corev1.PersistentVolumeList{}, &pavv1.PavVolumeList{}, &pavv1.PavStageList{},
+		&corev1.PodList{}, &corev1.PersistentVolumeClaimList{}, &corev1.PersistentVolumeList{},
+		&pavv1.PavVolumeList{}, &pavv1.PavStageList{}, &pavv1.PavBucketList{}, &pavv1.PavBucketAccessList{},
 	} {
 		if err := w.kube.List(ctx, list); err != nil {
 			return found, fmt.Errorf("counting objects: %w", err)
@@ -200,7 +221,7 @@ func (w *world) quiet(ctx context.Context, before census) error {
 		now, err := w.count(ctx)
 		for i := range now {
 			if err == nil && now[i] > before[i] {
-				err = fmt.Errorf("there are %v pods, claims, PersistentVolumes, PavVolumes and PavStages, and there were %v", now, before)
+				err = fmt.Errorf("there are %v pods, claims, PersistentVolumes, PavVolumes, PavStages, PavBuckets and PavBucketAccesses, and there were %v", now, before)
 			}
 		}
 		return err

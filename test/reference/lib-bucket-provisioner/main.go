@@ -39,7 +39,7 @@ func run(ctx context.Context, kubeconfig, name string, served *store) error {
 		return fmt.Errorf("reading the kubeconfig: %w", err)
 	}
 	// These are the limits that PaV has: with the defaults, claims would wait for them.
-	config.QPS, config.Burst = 200, 400
+	config.QPS, config.Burst = 1000, 2000
 	p, err := provisioner.NewProvisioner(config, name, served, "")
 	if err != nil {
 		return fmt.Errorf("making the provisioner: %w", err)
