@@ -80,6 +80,37 @@ func TestProblems_OfGrantPods(t *testing.T) {
 	}
 }
 
+// Kubelet writes what the commands of probes and hooks print into events of the pod, or into its own log.
+func TestProblems_OfPodsThatPrintSecrets_RefusesCommandsOfProbesAndHooks(t *testing.T) {
+	exec, request := &corev1.ExecAction{Command: []string{"true"}}, &corev1.HTTPGetAction{}
+	with := func(probe corev1.ProbeHandler, hook corev1.LifecycleHandler) corev1.Container {
+		return corev1.Container{
+			LivenessProbe: &corev1.Probe{ProbeHandler: probe}, ReadinessProbe: &corev1.Probe{ProbeHandler: probe}, StartupProbe: &corev1.Probe{ProbeHandler: probe},
+			Lifecycle: &corev1.Lifecycle{PostStart: &hook, PreStop: &hook},
+		}
+	}
+	commands := with(corev1.ProbeHandler{Exec: exec}, corev1.LifecycleHandler{Exec: exec})
+	requests := with(corev1.ProbeHandler{HTTPGet: request}, corev1.LifecycleHandler{HTTPGet: request})
+	template := &corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+		InitContainers: []corev1.Container{requests, commands}, Containers: []corev1.Container{commands, requests, {Lifecycle: &corev1.Lifecycle{}}},
+	}}
+	var want []string
+	for _, container := range []string{"initContainers[1]", "containers[0]"} {
+		for _, command := range []string{"livenessProbe", "readinessProbe", "startupProbe", "lifecycle.postStart", "lifecycle.preStop"} {
+			want = append(want, "f.spec."+container+"."+command+".exec")
+		}
+	}
+	for workflow, want := range map[string][]string{pavv1.WorkflowGrant: want, pavv1.WorkflowRevocation: want, pavv1.WorkflowStaging: nil, pavv1.WorkflowBucketCreation: nil} {
+		var got []string
+		for _, problem := range Problems("f", template, workflow) {
+			got = append(got, problem.Field)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: the problems (-want +got):\n%s", workflow, diff)
+		}
+	}
+}
+
 // What the containers of a grant or revocation pod have printed may be in many places of its status. None of it is repeated.
 func TestFailureAndWaiting_OfPodsThatPrintSecrets_QuoteNothingOfIt(t *testing.T) {
 	for _, kind := range []string{pavv1.WorkflowGrant, pavv1.WorkflowRevocation} {

@@ -16,6 +16,10 @@ import (
 // errClash is wrapped by errors about templates that set fields which PaV sets.
 var errClash = errors.New("is set by PaV and must not be in the template")
 
+// errPrints is wrapped by errors about commands whose output may have credentials, and is not only in the log of their container.
+var errPrints = errors.New("must not be in a pod that has credentials: kubelet writes what the command prints into events or its log; " +
+	"do it in the command of a container")
+
 // ProblemError is a mistake in a pod template, for which no pod is created from it.
 type ProblemError struct {
 	// Field is the path of the wrong field.
@@ -55,6 +59,10 @@ func Problems(field string, template *corev1.PodTemplateSpec, workflow string) [
 	r.volumes(field+".spec.volumes", template.Spec.Volumes)
 	r.mounts(field+".spec.initContainers", template.Spec.InitContainers, workflow)
 	r.mounts(field+".spec.containers", template.Spec.Containers, workflow)
+	if PrintsSecrets(workflow) {
+		r.handlers(field+".spec.initContainers", template.Spec.InitContainers)
+		r.handlers(field+".spec.containers", template.Spec.Containers)
+	}
 	return r.problems
 }
 
@@ -120,6 +128,31 @@ func (r *refusals) mounts(field string, containers []corev1.Container, workflow 
 				r.add(where, fmt.Errorf("%s %w", pavPath, errClash))
 			case workflow == pavv1.WorkflowGrant && strings.HasPrefix(at+"/", credentialsPath+"/"):
 				r.add(where, fmt.Errorf("%s %w, so that credentials are on no disk", credentialsPath, errClash))
+			}
+		}
+	}
+}
+
+// handlers refuses the commands of probes and hooks: kubelet writes what they print into events, or into its own log.
+func (r *refusals) handlers(field string, containers []corev1.Container) {
+	for i, container := range containers {
+		for _, probe := range []struct {
+			name string
+			*corev1.Probe
+		}{{"livenessProbe", container.LivenessProbe}, {"readinessProbe", container.ReadinessProbe}, {"startupProbe", container.StartupProbe}} {
+			if probe.Probe != nil && probe.Exec != nil {
+				r.add(fmt.Sprintf("%s[%d].%s.exec", field, i, probe.name), errPrints)
+			}
+		}
+		if container.Lifecycle == nil {
+			continue
+		}
+		for _, hook := range []struct {
+			name string
+			*corev1.LifecycleHandler
+		}{{"postStart", container.Lifecycle.PostStart}, {"preStop", container.Lifecycle.PreStop}} {
+			if hook.LifecycleHandler != nil && hook.Exec != nil {
+				r.add(fmt.Sprintf("%s[%d].lifecycle.%s.exec", field, i, hook.name), errPrints)
 			}
 		}
 	}
