@@ -270,7 +270,7 @@ func (e *example) awaitRequests(t *testing.T, account string, count int) {
 	e.awaitInClient(t, fmt.Sprintf("test \"$(grep -cx '%s ok' /tmp/requests)\" -ge %d", account, count))
 }
 
-// awaitInClient waits in the client until a command succeeds: one that is asked anew each time would disturb a small machine.
+// awaitInClient waits in the client until a command succeeds: one that is asked again and again would disturb a small machine.
 func (e *example) awaitInClient(t *testing.T, command string) {
 	t.Helper()
 	e.sh(t, "client", fmt.Sprintf("end=$(($(date +%%s) + %.0f)); until %s; do test $(date +%%s) -lt $end || exit 1; sleep 0.2; done", stepTimeout.Seconds(), command))
