@@ -1,7 +1,9 @@
 package protocol
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
@@ -22,6 +24,26 @@ var claimKinds = map[pavv1.BucketAPI]metav1.TypeMeta{
 	pavv1.BucketAPICOSI1:  {APIVersion: "objectstorage.k8s.io/v1alpha1", Kind: "BucketClaim"},
 	pavv1.BucketAPICOSI2:  {APIVersion: "objectstorage.k8s.io/v1alpha2", Kind: "BucketClaim"},
 	pavv1.BucketAPIVolume: {APIVersion: "v1", Kind: "PersistentVolumeClaim"},
+}
+
+// BucketAPIOf returns the API of the bucket that a source of a volume claims; "" if it is none of a bucket. Other groups may have the
+// same kinds, which are those of volume populators then.
+func BucketAPIOf(source *corev1.TypedObjectReference) pavv1.BucketAPI {
+	if source.APIGroup == nil {
+		return ""
+	}
+	for _, api := range []pavv1.BucketAPI{pavv1.BucketAPIClaim, pavv1.BucketAPICOSI1} {
+		if kind := claimKinds[api]; source.Kind == kind.Kind && *source.APIGroup == kind.GroupVersionKind().Group {
+			return api
+		}
+	}
+	return ""
+}
+
+// BucketClaimKind returns the kind of the objects that claim buckets by an API.
+func BucketClaimKind(api pavv1.BucketAPI) schema.GroupVersionKind {
+	kind := claimKinds[api]
+	return kind.GroupVersionKind()
 }
 
 // ClaimOfBucket returns the claim of a PavBucket, as far as events need it; nil if the API of the record is not known.

@@ -2,7 +2,8 @@ package protocol
 
 import corev1 "k8s.io/api/core/v1"
 
-// The kinds of objects that a provisioner creates volumes from. All others are those of volume populators, as for external-provisioner.
+// The kinds of objects that a provisioner creates volumes from. All others are those of volume populators, as for external-provisioner,
+// except for those that claim buckets.
 const (
 	KindClaim    = "PersistentVolumeClaim"
 	KindSnapshot = "VolumeSnapshot"
@@ -37,10 +38,11 @@ func SourceNamespace(claim *corev1.PersistentVolumeClaim, source *corev1.TypedOb
 	return claim.Namespace
 }
 
-// SourceKey returns the key of the snapshot or claim that a claim names as its source, see KeyOfSource; "" if it names none.
+// SourceKey returns the key of the snapshot or claim, be it of a bucket, that a claim names as its source, see KeyOfSource; "" if it names
+// none.
 func SourceKey(claim *corev1.PersistentVolumeClaim) string {
 	source := Source(claim)
-	if source == nil || IsPopulators(source) {
+	if source == nil || IsPopulators(source) && BucketAPIOf(source) == "" {
 		return ""
 	}
 	return KeyOfSource(source.Kind, SourceNamespace(claim, source), source.Name)

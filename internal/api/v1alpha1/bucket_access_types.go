@@ -96,10 +96,10 @@ type PavBucketAccessList struct {
 
 // AccessRequester is the object that asks for access.
 type AccessRequester struct {
-	// kind of the object: ObjectBucketClaim, BucketAccess or PavVolume.
+	// kind of the object: ObjectBucketClaim, BucketAccess or PersistentVolumeClaim.
 	Kind string `json:"kind"`
 
-	// namespace of the object, and of the Secrets with the credentials.
+	// namespace of the object.
 	Namespace string `json:"namespace"`
 
 	// name of the object.
@@ -117,13 +117,14 @@ type AccessedBucket struct {
 	// mode is what the account may do with the bucket.
 	Mode BucketAccessMode `json:"mode"`
 
-	// secretName is the name of the Secret for this bucket, in the namespace of the requester.
+	// secretName is the name of the Secret for this bucket.
 	SecretName string `json:"secretName"`
 }
 
 // PavBucketAccessSpec is the request for access.
 //
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.released) || !oldSelf.released || has(self.released) && self.released",fieldPath=".released",message="cannot be taken back"
+// +kubebuilder:validation:XValidation:rule="has(self.secretNamespace) == has(oldSelf.secretNamespace)",fieldPath=".secretNamespace",message="is immutable"
 type PavBucketAccessSpec struct {
 	// provisioner is the name of the PavProvisioner.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable"
@@ -144,6 +145,12 @@ type PavBucketAccessSpec struct {
 	// +listType=map
 	// +listMapKey=bucket
 	Buckets []AccessedBucket `json:"buckets"`
+
+	// secretNamespace is the namespace of the Secrets with the credentials. Default: that of the requester.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable"
+	// +kubebuilder:validation:MaxLength=63
+	SecretNamespace string `json:"secretNamespace,omitempty"`
 
 	// protocol is the protocol by which clients access the buckets.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable"
@@ -211,11 +218,16 @@ type GrantedAccount struct {
 	// revokeAfter is when the account is to be revoked; absent for the one that clients use.
 	// +optional
 	RevokeAfter *metav1.Time `json:"revokeAfter,omitempty"`
+
+	// held says that the account of a volume was replaced, and that nodes may still have the volume staged with it: it works until
+	// none has.
+	// +optional
+	Held bool `json:"held,omitempty"`
 }
 
 // DeliveredSecret is a Secret that PaV has written.
 type DeliveredSecret struct {
-	// name of the Secret, in the namespace of the requester.
+	// name of the Secret.
 	Name string `json:"name"`
 
 	// uid of the Secret.

@@ -231,6 +231,12 @@ type VolumeCreation struct {
 	// +optional
 	PodTemplate *Template `json:"podTemplate,omitempty"`
 
+	// fromBucket says that a volume is a bucket: it is created as bucketCreation says, and deleted as bucketDeletion does. The bucket
+	// is its own, and the staging pod finds the credentials of an account for it in the Secret bucket.secretName. Not a template.
+	// Default: false.
+	// +optional
+	FromBucket bool `json:"fromBucket,omitempty"`
+
 	// dataSources are the kinds of objects that volumes can be created from: VolumeSnapshot, PersistentVolumeClaim or both. The
 	// creation pod copies the data of the variable source, if it is not none. Not templates. Default: none; claims with such a source
 	// are refused.

@@ -148,6 +148,11 @@ type PavStageSpec struct {
 	// +kubebuilder:validation:Type=object
 	// +mapType=atomic
 	ProvisionedClaim *apiextensionsv1.JSON `json:"provisionedClaim,omitempty"`
+
+	// bucket is the bucket that the volume is, as the PavVolume had it before staging; absent for all other volumes. It is the
+	// variable bucket of templates.
+	// +optional
+	Bucket *VolumeBucket `json:"bucket,omitempty"`
 }
 
 // StageClient is a client pod and the path of its volume.
@@ -242,6 +247,11 @@ type PavStageStatus struct {
 	// recorded, if the definition has growsVolumes; else absent.
 	// +optional
 	StagedCapacity *resource.Quantity `json:"stagedCapacity,omitempty"`
+
+	// bucketAccount is the number of the account of the bucket that the staging pod got credentials of, or an earlier one; absent before
+	// the pod is recorded, and for volumes that are no buckets. The accounts from this one on are not revoked while the stage exists.
+	// +optional
+	BucketAccount *int32 `json:"bucketAccount,omitempty"`
 
 	// expansion is the last expansion of the volume on the node.
 	// +optional

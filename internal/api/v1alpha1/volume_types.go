@@ -32,7 +32,7 @@ const (
 
 // VolumeStep is the current step of a volume in the phases Pending and Deleting, and of one that grows or is modified.
 //
-// +kubebuilder:validation:Enum=Validating;Creating;Reverting;Expanding;Modifying;Deleting;Deleted
+// +kubebuilder:validation:Enum=Validating;Creating;Granting;Reverting;Expanding;Modifying;Deleting;Deleted
 type VolumeStep string
 
 // The steps. An empty step means that no attempt has begun.
@@ -42,6 +42,9 @@ const (
 
 	// StepCreating means that the creation pod runs, or is about to.
 	StepCreating VolumeStep = "Creating"
+
+	// StepGranting means that the volume is a bucket, which is being created, or to which access is being granted.
+	StepGranting VolumeStep = "Granting"
 
 	// StepReverting means that creation has failed, or the volume is not needed any more, and that the deletion pod
 	// reverts the creation.
@@ -139,6 +142,7 @@ type ClaimReference struct {
 // +kubebuilder:validation:XValidation:rule="(has(self.static) && self.static) == (has(oldSelf.static) && oldSelf.static)",fieldPath=".static",message="is immutable"
 // +kubebuilder:validation:XValidation:rule="self.claimRef == oldSelf.claimRef || has(self.static) && self.static",fieldPath=".claimRef",message="is immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.source) == has(oldSelf.source)",fieldPath=".source",message="is immutable"
+// +kubebuilder:validation:XValidation:rule="has(self.bucketRef) == has(oldSelf.bucketRef)",fieldPath=".bucketRef",message="is immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.volumeAttributesClass) == has(oldSelf.volumeAttributesClass)",fieldPath=".volumeAttributesClass",message="is immutable"
 type PavVolumeSpec struct {
 	// provisioner is the name of the PavProvisioner.
@@ -173,6 +177,11 @@ type PavVolumeSpec struct {
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable"
 	Source *DataSource `json:"source,omitempty"`
+
+	// bucketRef is the bucket that the volume is; absent for all other volumes.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable"
+	BucketRef *VolumeBucketReference `json:"bucketRef,omitempty"`
 
 	// claim is a copy of the claim, which is kept up to date until the claim is deleted; empty if the volume is static.
 	// +kubebuilder:validation:Type=object
@@ -280,6 +289,15 @@ type PavVolumeStatus struct {
 	// +optional
 	Handle string `json:"handle,omitempty"`
 
+	// bucket is what staging needs to know of the bucket that the volume is. It is there as long as the volume has access to the
+	// bucket: nodes do not begin to stage the volume without it.
+	// +optional
+	Bucket *VolumeBucket `json:"bucket,omitempty"`
+
+	// bucketAccount is the number of the account whose credentials the Secret of the bucket has, or had a moment ago.
+	// +optional
+	BucketAccount *int32 `json:"bucketAccount,omitempty"`
+
 	// formerHandle is the handle of storage that a deletion pod of the volume deleted. A creation pod of another
 	// volume that ran at that time may have found the storage, and may still write its handle. Until that is known,
 	// no other volume can have the handle.
@@ -375,19 +393,4 @@ type StorageConflict struct {
 
 	// name is the name of that object.
 	Name string `json:"name"`
-}
-
-// VolumeDefinition is the part of a PavProvisioner that provisions a volume.
-type VolumeDefinition struct {
-	// uid and Generation are those of the PavProvisioner.
-	UID        types.UID `json:"uid"`
-	Generation int64     `json:"generation"`
-
-	// volumeValidation is its spec.volumeValidation.
-	// +optional
-	VolumeValidation *VolumeValidation `json:"volumeValidation,omitempty"`
-
-	// volumeCreation is its spec.volumeCreation.
-	// +optional
-	VolumeCreation *VolumeCreation `json:"volumeCreation,omitempty"`
 }
