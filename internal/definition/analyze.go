@@ -74,7 +74,7 @@ type sourceVariable struct {
 	AccessibleTopology []map[string]string `json:"accessibleTopology"`
 }
 
-// quotaVariable, serviceAccountVariable and rotationVariable have the keys of variables of buckets.
+// quotaVariable, serviceAccountVariable, rotationVariable and bucketVolumeVariable have the keys of variables of buckets.
 type (
 	quotaVariable struct {
 		Size    int64 `json:"size"`
@@ -87,6 +87,11 @@ type (
 	rotationVariable struct {
 		Number            int64  `json:"number"`
 		PreviousAccountID string `json:"previousAccountId"`
+	}
+	bucketVolumeVariable struct {
+		ID         string            `json:"id"`
+		Info       map[string]string `json:"info"`
+		SecretName string            `json:"secretName"`
 	}
 )
 
@@ -105,6 +110,7 @@ var kinds = map[string]reflect.Type{
 	template.TypeQuota:          reflect.TypeFor[quotaVariable](),
 	template.TypeServiceAccount: reflect.TypeFor[serviceAccountVariable](),
 	template.TypeRotation:       reflect.TypeFor[rotationVariable](),
+	template.TypeBucketVolume:   reflect.TypeFor[bucketVolumeVariable](),
 }
 
 // path compares the path that a template reads in an object with the object's type.

@@ -38,6 +38,7 @@ func (c *check) object(object map[string]any) {
 		c.sources(spec)
 		c.devices(spec)
 		c.buckets(spec)
+		c.bucketVolumes(node{"spec", spec})
 	}
 }
 
@@ -110,7 +111,7 @@ func (c *check) modes(spec map[string]any) {
 // created reports whether volumes that are provisioned dynamically can get a capacity.
 func (c *check) created(spec map[string]any) {
 	creation, isMapping := spec["volumeCreation"].(map[string]any)
-	if !isMapping && spec["volumeCreation"] != nil || creation["capacity"] != nil || creation["podTemplate"] != nil {
+	if !isMapping && spec["volumeCreation"] != nil || creation["capacity"] != nil || creation["podTemplate"] != nil || creation["fromBucket"] == true {
 		return
 	}
 	if spec["volumeCreation"] == nil && servesBuckets(spec) {

@@ -32,6 +32,9 @@ type RecordedObjects struct {
 	Volume      json.RawMessage `json:"volume,omitempty"`
 	Claim       json.RawMessage `json:"claim,omitempty"`
 	Provisioned json.RawMessage `json:"provisioned,omitempty"`
+
+	// Bucket is the bucket that the volume is; nil if it is none.
+	Bucket *pavv1.VolumeBucket `json:"bucket,omitempty"`
 }
 
 // RecordOf returns the record of a stage, or nil if there is none. A record that cannot be read admits nothing more.
@@ -62,13 +65,14 @@ func (r *StageRecord) Admitted() References {
 // objects are gone. The claim that the volume was created for may be missing in both.
 func KeptObjects(stage *pavv1.PavStage) (o StageObjects, err error) {
 	spec := &stage.Spec
-	raw := RecordedObjects{Volume: spec.Volume.Raw, Claim: spec.Claim.Raw}
+	raw := RecordedObjects{Volume: spec.Volume.Raw, Claim: spec.Claim.Raw, Bucket: spec.Bucket}
 	if spec.ProvisionedClaim != nil {
 		raw.Provisioned = spec.ProvisionedClaim.Raw
 	}
 	if record := RecordOf(stage); record != nil && record.Objects != nil {
 		raw = *record.Objects
 	}
+	o.Bucket = raw.Bucket
 	for object, text := range map[*map[string]any]json.RawMessage{&o.Volume: raw.Volume, &o.Claim: raw.Claim, &o.Provisioned: raw.Provisioned} {
 		if len(text) == 0 {
 			continue
@@ -97,6 +101,9 @@ func CurrentObjects(stage *pavv1.PavStage, live, kept StageObjects) StageObjects
 	}
 	if o.Provisioned == nil {
 		o.Provisioned = live.Provisioned
+	}
+	if o.Bucket == nil {
+		o.Bucket = live.Bucket
 	}
 	return o
 }

@@ -37,6 +37,18 @@ type StageObjects struct {
 
 	// Provisioned is the claim that the volume was created for, as it was then; nil if there was none.
 	Provisioned map[string]any
+
+	// Bucket is the bucket that the volume is; nil if it is none.
+	Bucket *pavv1.VolumeBucket
+}
+
+// staging returns the objects as the contexts of templates are made from them.
+func (o StageObjects) staging() template.StagingObjects {
+	objects := template.StagingObjects{Volume: o.Volume, Claim: o.Claim, Provisioned: o.Provisioned, Node: o.Node}
+	if b := o.Bucket; b != nil {
+		objects.Bucket = template.BucketVolumeVariable(b.ID, b.Info, b.SecretName)
+	}
+	return objects
 }
 
 // Validate checks a statically provisioned volume, as far as that needs no pod.
@@ -141,7 +153,7 @@ func (r StageRequest) NodeExpansion(ctx context.Context, stage *pavv1.PavStage, 
 	if e == nil || e.NodePodTemplate == nil {
 		return nil, nil
 	}
-	vars, err := template.NodeExpansionVariables(o.Volume, o.Claim, o.Provisioned, o.Node, stage.Spec.ReadOnly, newCapacity)
+	vars, err := template.NodeExpansionVariables(o.staging(), stage.Spec.ReadOnly, newCapacity)
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +174,7 @@ func capacityOf(volume map[string]any) int64 {
 }
 
 func (r StageRequest) pod(ctx context.Context, stage *pavv1.PavStage, kind, field string, definition *pavv1.Template, o StageObjects, attempt int32) (*corev1.Pod, error) {
-	vars, err := template.StagingVariables(o.Volume, o.Claim, o.Provisioned, o.Node, stage.Spec.ReadOnly)
+	vars, err := template.StagingVariables(o.staging(), stage.Spec.ReadOnly)
 	if err != nil {
 		return nil, err
 	}
@@ -191,6 +203,15 @@ func ProvisionedClaim(record *pavv1.PavVolume, driver, handle string) *apiextens
 	}
 	raw, _ := provisionedClaim(record)
 	return raw
+}
+
+// BucketOf returns what staging needs to know of the bucket that a volume is, from the record of the volume; nil if the record is that of
+// another volume, or the volume is no bucket, or has no access to it.
+func BucketOf(record *pavv1.PavVolume, driver, handle string) *pavv1.VolumeBucket {
+	if record == nil || record.Spec.BucketRef == nil || !record.IsOf(driver, handle) {
+		return nil
+	}
+	return record.Status.Bucket
 }
 
 // buildStagePod returns the pod of an evaluated template with its PodPolicy.

@@ -60,7 +60,7 @@ func isOfBucket(kind string) bool {
 // HasKnownKeys reports whether variables of a type are mappings that PaV makes, so that all of their keys are known.
 func HasKnownKeys(kind string) bool {
 	switch kind {
-	case TypeSource, TypeQuota, TypeServiceAccount, TypeRotation:
+	case TypeSource, TypeQuota, TypeServiceAccount, TypeRotation, TypeBucketVolume:
 		return true
 	default:
 		return false

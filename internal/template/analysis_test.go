@@ -216,8 +216,9 @@ func TestContext_IsWhatTemplatesGet(t *testing.T) {
 		}
 		return vars
 	}
-	staging := must(StagingVariables(volume, claim, claim, node, true))
-	static := must(StagingVariables(volume, claim, nil, node, true))
+	dynamic := StagingObjects{Volume: volume, Claim: claim, Provisioned: claim, Node: node, Bucket: BucketVolumeVariable("b", nil, "s")}
+	byHand := StagingObjects{Volume: volume, Claim: claim, Node: node}
+	staging, static := must(StagingVariables(dynamic, true)), must(StagingVariables(byHand, true))
 	snapshot := must(SnapshotVariables(SnapshotObjects{Snapshot: claim, Content: claim, Class: class, Volume: volume, Claim: claim}, map[string]string{"a": "b"}, "d", "h"))
 	contexts := map[string][]Variables{
 		"volumeValidation":   {must(DynamicValidationVariables(Request{Claim: claim, Class: class, Node: node})), must(DynamicValidationVariables(Request{Claim: claim, Class: class})), must(StaticValidationVariables(volume))},
@@ -229,7 +230,7 @@ func TestContext_IsWhatTemplatesGet(t *testing.T) {
 		"snapshotDeletion":   {snapshot},
 		"volumeStaging":      {staging, static},
 		"volumeUnstaging":    {staging, static},
-		NodeExpansion:        {must(NodeExpansionVariables(volume, claim, claim, node, true, 2)), must(NodeExpansionVariables(volume, claim, nil, node, true, 2))},
+		NodeExpansion:        {must(NodeExpansionVariables(dynamic, true, 2)), must(NodeExpansionVariables(byHand, true, 2))},
 		"bucketValidation":   {BucketVariables(wholeBucket(t)), BucketVariables(Bucket{})},
 		"bucketCreation":     {BucketVariables(wholeBucket(t)), BucketVariables(Bucket{})},
 		"bucketUpdate":       {BucketUpdateVariables(wholeBucket(t), "id"), BucketUpdateVariables(Bucket{}, "")},

@@ -205,6 +205,7 @@ func stagingContext() []Variable {
 		{Name: "readOnly", Type: "boolean", Doc: "Whether the volume must be read-only."},
 		{Name: "fsType", Type: "string", Trust: TrustAdministrator, Doc: "The file system type in the PersistentVolume, or an empty string."},
 		{Name: "mountOptions", Type: "list of string", Trust: TrustAdministrator, Doc: "The mount options of the PersistentVolume."},
+		{Name: "bucket", Type: TypeBucketVolume, Trust: TrustAdministrator, Doc: "The bucket that the volume is, or none: a mapping with id, which is the handle; info, a mapping of what the creation of the bucket told; and secretName, the name of the Secret with the credentials of the volume's own account for it, in the namespace of the staging pod."},
 		{Name: "pvc", Type: typeClaim, Trust: TrustTenant, Doc: "The claim through which the volume is used."},
 		provisionedPVC(onlyDynamic),
 		{Name: "pv", Type: typeVolume, Trust: TrustAdministrator, Doc: "The PersistentVolume."},

@@ -3,9 +3,9 @@ package template
 // The types of the objects of buckets. Which of the kinds an object has depends on the API by which a bucket, or access to it, is
 // requested.
 const (
-	typeBucketClaim = "ObjectBucketClaim or BucketClaim"
+	typeBucketClaim = "ObjectBucketClaim, BucketClaim or PersistentVolumeClaim"
 	typeBucketClass = "StorageClass or BucketClass"
-	typeAccess      = "ObjectBucketClaim or BucketAccess"
+	typeAccess      = "ObjectBucketClaim, BucketAccess or PersistentVolumeClaim"
 	typeAccessClass = "StorageClass or BucketAccessClass"
 	typeNamespace   = "Namespace"
 )
@@ -15,6 +15,7 @@ const (
 	TypeQuota          = "mapping with size and objects"
 	TypeServiceAccount = "mapping with namespace and name"
 	TypeRotation       = "mapping with number and previousAccountId"
+	TypeBucketVolume   = "mapping with id, info and secretName"
 	typeBuckets        = "list of mappings"
 )
 

@@ -221,10 +221,22 @@ func listOf(items []string) []any {
 	return list
 }
 
+// StagingObjects are the objects that the templates of staging see. Provisioned is nil if the volume was not made for a claim, and Bucket,
+// which BucketVolumeVariable returns, if the volume is no bucket.
+type StagingObjects struct {
+	Volume, Claim, Provisioned, Node, Bucket map[string]any
+}
+
+// BucketVolumeVariable returns the bucket that a volume is as templates see it. Secret is the name of the Secret with its credentials.
+func BucketVolumeVariable(id string, info map[string]string, secret string) map[string]any {
+	return map[string]any{"id": id, "info": mappingOf(info), "secretName": secret}
+}
+
 // StagingVariables returns the context of volumeStaging and volumeUnstaging. Besides what the contract
 // says, there are fsType and mountOptions of the PersistentVolume, "" and empty by default, and the claim
 // that the volume was created for as it was then, which is nil if the volume was not made for a claim.
-func StagingVariables(volume, claim, provisioned, node map[string]any, readOnly bool) (Variables, error) {
+func StagingVariables(o StagingObjects, readOnly bool) (Variables, error) {
+	volume, claim := o.Volume, o.Claim
 	capacity, err := requiredStorage("the persistent volume", volume, "spec", "capacity", "storage")
 	if err != nil {
 		return nil, err
@@ -239,19 +251,20 @@ func StagingVariables(volume, claim, provisioned, node map[string]any, readOnly 
 		"fsType":       text(volume, "spec", "csi", "fsType"),
 		"mountOptions": list(volume, "spec", "mountOptions"),
 		"pvc":          claim,
+		"bucket":       orNone(o.Bucket),
 		"pv":           volume,
-		"node":         node,
+		"node":         o.Node,
 	}
-	if provisioned != nil {
-		vars["provisionedPvc"] = provisioned
+	if o.Provisioned != nil {
+		vars["provisionedPvc"] = o.Provisioned
 	}
 	return vars, nil
 }
 
 // NodeExpansionVariables returns the context of volumeExpansion.nodePodTemplate: that of staging, and the capacity that the volume
 // is to have on the node, in bytes.
-func NodeExpansionVariables(volume, claim, provisioned, node map[string]any, readOnly bool, newCapacity int64) (Variables, error) {
-	vars, err := StagingVariables(volume, claim, provisioned, node, readOnly)
+func NodeExpansionVariables(o StagingObjects, readOnly bool, newCapacity int64) (Variables, error) {
+	vars, err := StagingVariables(o, readOnly)
 	if err != nil {
 		return nil, err
 	}

@@ -51,7 +51,9 @@ func TestVariables(t *testing.T) {
 	}
 	staging := func(volume, claim string, readOnly bool) context {
 		v, c, n := object(t, volume), object(t, claim), object(t, someNode)
-		return func() (Variables, error) { return StagingVariables(v, c, nil, n, readOnly) }
+		return func() (Variables, error) {
+			return StagingVariables(StagingObjects{Volume: v, Claim: c, Node: n}, readOnly)
+		}
 	}
 	claimWith := func(spec string) string {
 		return strings.Replace(leastClaim, `"resources":{"requests":{"storage":"1Gi"}}`, spec, 1)
@@ -196,7 +198,7 @@ func TestVariables_Refused(t *testing.T) {
 		})
 	}
 	for name, vars := range map[string]func() (Variables, error){
-		"staging": func() (Variables, error) { return StagingVariables(map[string]any{}, nil, nil, nil, false) },
+		"staging": func() (Variables, error) { return StagingVariables(StagingObjects{Volume: map[string]any{}}, false) },
 		"static":  func() (Variables, error) { return StaticValidationVariables(map[string]any{}) },
 	} {
 		if vars, err := vars(); err == nil || err.Error() != "the persistent volume's spec.capacity.storage: there is none" {

@@ -32,9 +32,7 @@ func (r *rendering) buckets(ctx context.Context) {
 		r.fail(bucketValidation, err)
 		return
 	}
-	request := podplan.BucketRequest{Record: record, Namespace: r.namespace, BucketDefinition: podplan.BucketDefinition{
-		Provisioner: r.provisioner.UID, Generation: r.provisioner.Generation, Spec: &r.provisioner.Spec, Templates: r.templates, GetPVC: r.getPVC,
-	}}
+	request := r.bucketRequest(record)
 	r.validateBucket(ctx, request)
 	r.createBucket(ctx, request)
 	spec := &r.provisioner.Spec

@@ -2,6 +2,7 @@ package render
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"strings"
 
@@ -154,4 +155,27 @@ func (r *rendering) accessRecord(bucket *pavv1.PavBucket) *pavv1.PavBucketAccess
 		access.Spec.ServiceAccountName = "default"
 	}
 	return access
+}
+
+// bucketVolume returns the bucket that a volume is, as far as the definition tells; nil if the volume is none.
+func (r *rendering) bucketVolume(ctx context.Context, stage *pavv1.PavStage) *pavv1.VolumeBucket {
+	if stage.Spec.Bucket != nil || r.static || !r.provisioner.Spec.MakesBucketVolumes() {
+		return stage.Spec.Bucket
+	}
+	bucket := &pavv1.VolumeBucket{ID: stage.Spec.VolumeHandle, SecretName: stage.Spec.VolumeName}
+	record, err := r.bucketRecord()
+	if err != nil {
+		return bucket // the phases of the bucket say why
+	}
+	if plan, err := r.bucketRequest(record).Create(ctx); err == nil {
+		bucket.Info = plan.Info
+	}
+	return bucket
+}
+
+// bucketRequest returns the request for a bucket.
+func (r *rendering) bucketRequest(record *pavv1.PavBucket) podplan.BucketRequest {
+	return podplan.BucketRequest{Record: record, Namespace: r.namespace, BucketDefinition: podplan.BucketDefinition{
+		Provisioner: r.provisioner.UID, Generation: r.provisioner.Generation, Spec: &r.provisioner.Spec, Templates: r.templates, GetPVC: r.getPVC,
+	}}
 }

@@ -263,7 +263,13 @@ func (r *rendering) build(phase Phase, kind string, rendered map[string]any, wit
 
 // create renders creation, and returns the resulting volume, which is made up if creation fails.
 func (r *rendering) create(ctx context.Context, request podplan.VolumeRequest) podplan.VolumeOutcome {
-	c, err := request.Create(ctx, r.provisioner.Spec.VolumeCreation)
+	plan := request.Create
+	if r.provisioner.Spec.MakesBucketVolumes() {
+		plan = func(ctx context.Context, c *pavv1.VolumeCreation) (*podplan.Creation, error) {
+			return request.CreateBucketVolume(ctx, c, "")
+		}
+	}
+	c, err := plan(ctx, r.provisioner.Spec.VolumeCreation)
 	if err == nil && c.Pod == nil {
 		_, err = c.Outcome(nil)
 	}

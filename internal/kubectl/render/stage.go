@@ -105,7 +105,7 @@ func (r *rendering) stage(ctx context.Context) {
 		r.fail(staging, err)
 		return
 	}
-	see := podplan.StageObjects{Volume: r.volume, Claim: r.claim, Node: r.node, Provisioned: r.provisioned}
+	see := podplan.StageObjects{Volume: r.volume, Claim: r.claim, Node: r.node, Provisioned: r.provisioned, Bucket: r.bucketVolume(ctx, stage)}
 	makers := map[string]func() (*corev1.Pod, error){
 		staging:   func() (*corev1.Pod, error) { return r.definition().Staging(ctx, stage, see) },
 		unstaging: func() (*corev1.Pod, error) { return r.definition().Unstaging(ctx, stage, see, 1) },
