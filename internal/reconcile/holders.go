@@ -168,7 +168,7 @@ func holdingsOf(list client.ObjectList) []holding {
 		}
 	case *pavv1.PavStageList:
 		for i := range typed.Items {
-			if s := &typed.Items[i]; holds(s) {
+			if s := &typed.Items[i]; HoldsVolume(s) {
 				all = append(all, holding{
 					Holder:  Holder{Kind: KindStage, Name: s.Name, Node: s.Spec.NodeName},
 					storage: storageOfStage(s), driver: s.Spec.Provisioner, volume: s.Spec.VolumeName,
@@ -196,9 +196,9 @@ func holders(all []holding, of StorageKey) []Holder {
 	return slices.Compact(found)
 }
 
-// holds reports whether a stage prevents the deletion of its volume. The record of a failed stage, which was
+// HoldsVolume reports whether a stage prevents the deletion of its volume. The record of a failed stage, which was
 // reverted, does not.
-func holds(stage *pavv1.PavStage) bool {
+func HoldsVolume(stage *pavv1.PavStage) bool {
 	return stage.Status.Phase != pavv1.StageFailed || slices.Contains(stage.Finalizers, pavv1.StageFinalizer)
 }
 
@@ -213,7 +213,7 @@ func Holders(ctx context.Context, cache client.Reader, of StorageKey) ([]Holder,
 		{&pavv1.PavVolumeList{}, volumesByStorage, storage},
 		{&corev1.PersistentVolumeList{}, PVsByStorage, storage},
 		{&pavv1.PavStageList{}, stagesByStorage, storage},
-		{&pavv1.PavStageList{}, stagesByVolume, Bucket(of.Name)},
+		{&pavv1.PavStageList{}, StagesByVolume, Bucket(of.Name)},
 	} {
 		if err := cache.List(ctx, look.list, client.MatchingFields{look.index: look.value}, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("looking up who has the handle %q: %w", of.Handle, err)

@@ -27,7 +27,7 @@ func TestHolds(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := holds(&test.stage); got != test.want {
+			if got := HoldsVolume(&test.stage); got != test.want {
 				t.Errorf("got %t, want %t", got, test.want)
 			}
 		})

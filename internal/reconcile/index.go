@@ -53,6 +53,9 @@ const (
 	// VolumesByProvisioner finds PavVolumes by spec.provisioner.
 	VolumesByProvisioner = "pavvolume.provisioner"
 
+	// VolumesByBucket finds PavVolumes by the name of the PavBucket that they are.
+	VolumesByBucket = "pavvolume.bucket"
+
 	// volumesBySource finds PavVolumes by the bucket of Storage with the key of the source that they are created from.
 	volumesBySource = "pavvolume.source"
 
@@ -68,8 +71,8 @@ const (
 	// SnapshotsByProvisioner finds PavSnapshots by spec.provisioner.
 	SnapshotsByProvisioner = "pavsnapshot.provisioner"
 
-	// stagesByVolume finds PavStages by the bucket of spec.volumeName.
-	stagesByVolume = "pavstage.volume"
+	// StagesByVolume finds PavStages by the bucket of spec.volumeName.
+	StagesByVolume = "pavstage.volume"
 
 	// stagesByStorage finds PavStages by the bucket of Storage.
 	stagesByStorage = "pavstage.storage"
@@ -207,6 +210,12 @@ var indexes = []index{
 	}),
 	inBucket(&corev1.PersistentVolume{}, PVsByStorage, storageOfPV),
 	of(&pavv1.PavVolume{}, VolumesByProvisioner, func(v *pavv1.PavVolume) string { return v.Spec.Provisioner }),
+	of(&pavv1.PavVolume{}, VolumesByBucket, func(v *pavv1.PavVolume) string {
+		if v.Spec.BucketRef == nil {
+			return ""
+		}
+		return v.Spec.BucketRef.Name
+	}),
 	inBucket(&pavv1.PavVolume{}, volumesBySource, func(v *pavv1.PavVolume) string {
 		if v.Spec.Source == nil {
 			return ""
@@ -223,7 +232,7 @@ var indexes = []index{
 	inBucket(&pavv1.PavVolume{}, volumesByConflict, conflictOfVolume),
 	of(&pavv1.PavStage{}, StagesByProvisioner, func(s *pavv1.PavStage) string { return s.Spec.Provisioner }),
 	inBucket(&pavv1.PavStage{}, stagesByStorage, storageOfStage),
-	inBucket(&pavv1.PavStage{}, stagesByVolume, func(s *pavv1.PavStage) string { return s.Spec.VolumeName }),
+	inBucket(&pavv1.PavStage{}, StagesByVolume, func(s *pavv1.PavStage) string { return s.Spec.VolumeName }),
 	of(&pavv1.PavStage{}, StagesByNode, func(s *pavv1.PavStage) string { return s.Spec.NodeName }),
 	of(&pavv1.PavSnapshot{}, SnapshotsByProvisioner, func(s *pavv1.PavSnapshot) string { return s.Spec.Provisioner }),
 	ofMany(&pavv1.PavSnapshot{}, SnapshotsByVolume, func(s *pavv1.PavSnapshot) []string {

@@ -82,8 +82,8 @@ func grantsOn(records []string, accesses []pavv1.PavBucketAccess, of string, wit
 	return slices.Compact(grants)
 }
 
-// inForce returns the accounts of an access that are to work: the present one, replaced ones whose time is not over, and one whose
-// credentials are being delivered. Credentials that all accesses share are of no account that a policy could name.
+// inForce returns the accounts of an access that are to work: the present one, replaced ones whose time is not over or that nodes may
+// use, and one whose credentials are being delivered. Credentials that all accesses share are of no account that a policy could name.
 func inForce(record *pavv1.PavBucketAccess, now time.Time) []pavv1.GrantedAccount {
 	status := &record.Status
 	var accounts []pavv1.GrantedAccount
@@ -94,7 +94,7 @@ func inForce(record *pavv1.PavBucketAccess, now time.Time) []pavv1.GrantedAccoun
 		accounts = append(accounts, *status.Granting)
 	}
 	for _, former := range status.Former {
-		if former.GrantedAt != nil && former.RevokeAfter != nil && now.Before(former.RevokeAfter.Time) {
+		if former.GrantedAt != nil && (former.Held || former.RevokeAfter != nil && now.Before(former.RevokeAfter.Time)) {
 			accounts = append(accounts, former)
 		}
 	}
@@ -115,11 +115,14 @@ func due(record *pavv1.PavBucketAccess, now time.Time) (*pavv1.GrantedAccount, t
 }
 
 // nextFormer returns the former account that is to be revoked first, or nil: those of attempts that failed come before those that were
-// replaced.
+// replaced. One that nodes may use is not to be revoked as long as the access is wanted.
 func nextFormer(record *pavv1.PavBucketAccess) *pavv1.GrantedAccount {
 	var next *pavv1.GrantedAccount
 	for i := range record.Status.Former {
 		former := &record.Status.Former[i]
+		if former.Held && !record.Spec.Released {
+			continue
+		}
 		if next == nil || comesBefore(former, next) {
 			next = former
 		}

@@ -51,6 +51,7 @@ func TestGrantsOn(t *testing.T) {
 		accessTo("a-2", pavv1.AccessReadOnly, new(account(0, called("reader"))), nil, "b-1", "b-2"),
 		accessTo("a-1", pavv1.AccessReadWrite, new(account(2, called("writer"))), []pavv1.GrantedAccount{
 			account(0, called("over"), until(-time.Second)), account(1, called("overlaps"), until(time.Minute)), account(3, neverGranted, until(time.Minute)),
+			account(4, called("staged"), until(-time.Second), func(a *pavv1.GrantedAccount) { a.Held = true }),
 		}, "b-1"),
 		accessTo("a-3", pavv1.AccessReadWrite, nil, nil, "b-1"),
 		accessTo("a-5", pavv1.AccessReadWrite, new(account(0, called("of-nobody"), shared)), []pavv1.GrantedAccount{account(1, called("of-nobody"), shared, until(time.Minute))}, "b-1"),
@@ -59,20 +60,20 @@ func TestGrantsOn(t *testing.T) {
 	grant := func(id string, mode pavv1.BucketAccessMode) podplan.BucketGrant {
 		return podplan.BucketGrant{AccountID: id, Mode: mode}
 	}
-	reader, writer, overlapping := grant("reader", pavv1.AccessReadOnly), grant("writer", pavv1.AccessReadWrite), grant("overlaps", pavv1.AccessReadWrite)
+	reader, writer, overlapping, staged := grant("reader", pavv1.AccessReadOnly), grant("writer", pavv1.AccessReadWrite), grant("overlaps", pavv1.AccessReadWrite), grant("staged", pavv1.AccessReadWrite)
 	for name, test := range map[string]struct {
 		of            string
 		with, without *pavv1.GrantedAccount
 		want          []podplan.BucketGrant
 	}{
-		"as it is":                             {want: []podplan.BucketGrant{overlapping, reader, writer}},
-		"with a first account":                 {of: "a-3", with: new(account(0)), want: []podplan.BucketGrant{grant("ba-u", pavv1.AccessReadWrite), overlapping, reader, writer}},
-		"with the account that replaces one":   {of: "a-2", with: new(account(1)), want: []podplan.BucketGrant{grant("ba-u-1", pavv1.AccessReadOnly), overlapping, reader, writer}},
-		"without the present account":          {of: "a-2", without: new(account(0)), want: []podplan.BucketGrant{overlapping, writer}},
-		"without a former account":             {of: "a-1", without: new(account(1)), want: []podplan.BucketGrant{reader, writer}},
-		"without one that was never granted":   {of: "a-1", without: new(account(3)), want: []podplan.BucketGrant{overlapping, reader, writer}},
-		"the numbers of others are not meant":  {of: "a-3", without: new(account(0)), want: []podplan.BucketGrant{overlapping, reader, writer}},
-		"an account that is granted once more": {of: "a-2", with: new(account(0, called("reader"))), want: []podplan.BucketGrant{overlapping, reader, writer}},
+		"as it is":                             {want: []podplan.BucketGrant{overlapping, reader, staged, writer}},
+		"with a first account":                 {of: "a-3", with: new(account(0)), want: []podplan.BucketGrant{grant("ba-u", pavv1.AccessReadWrite), overlapping, reader, staged, writer}},
+		"with the account that replaces one":   {of: "a-2", with: new(account(1)), want: []podplan.BucketGrant{grant("ba-u-1", pavv1.AccessReadOnly), overlapping, reader, staged, writer}},
+		"without the present account":          {of: "a-2", without: new(account(0)), want: []podplan.BucketGrant{overlapping, staged, writer}},
+		"without a former account":             {of: "a-1", without: new(account(1)), want: []podplan.BucketGrant{reader, staged, writer}},
+		"without one that was never granted":   {of: "a-1", without: new(account(3)), want: []podplan.BucketGrant{overlapping, reader, staged, writer}},
+		"the numbers of others are not meant":  {of: "a-3", without: new(account(0)), want: []podplan.BucketGrant{overlapping, reader, staged, writer}},
+		"an account that is granted once more": {of: "a-2", with: new(account(0, called("reader"))), want: []podplan.BucketGrant{overlapping, reader, staged, writer}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := grantsOn([]string{"b-1"}, accesses, test.of, test.with, test.without, noon)

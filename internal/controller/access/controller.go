@@ -106,6 +106,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 		For(&pavv1.PavBucketAccess{}).
 		Watches(&pavv1.PavProvisioner{}, handler.EnqueueRequestsFromMapFunc(r.ofProvisioner), builder.WithPredicates(reconcile.IgnoreCountUpdates)).
 		Watches(&pavv1.PavBucket{}, handler.EnqueueRequestsFromMapFunc(r.ofBucket)).
+		Watches(&pavv1.PavStage{}, handler.EnqueueRequestsFromMapFunc(ofStage)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(ofPod)).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(reconcile.OfNode(r.Client, ofPod, noRequests)), builder.WithPredicates(reconcile.OnNodeGone)).
 		WatchesRawSource(captureQueue).
@@ -159,7 +160,7 @@ var acts = map[rule.Step]func(*Reconciler, context.Context, observation, rule.De
 	stepRecordLateMessage: (*Reconciler).recordLateMessage, stepRecordFailure: (*Reconciler).recordFailure,
 	stepGrant: (*Reconciler).grant, stepMarkDelivering: (*Reconciler).markDelivering, stepDeliver: (*Reconciler).deliver,
 	stepDeleteKey: (*Reconciler).deleteKey, stepRelease: (*Reconciler).release, stepRevoke: (*Reconciler).revoke,
-	stepRecordRevoked: (*Reconciler).recordRevoked, stepSettle: (*Reconciler).settle, stepForget: (*Reconciler).forget,
+	stepRecordRevoked: (*Reconciler).recordRevoked, stepSettle: (*Reconciler).settle, stepLetGo: (*Reconciler).letGo, stepForget: (*Reconciler).forget,
 }
 
 // Reconcile implements reconcile.Reconciler.

@@ -51,6 +51,9 @@ const (
 	// stepSettle: a pod that is not recorded has made an account; record that it is to be revoked.
 	stepSettle rule.Step = "Settle"
 
+	// stepLetGo: no node uses a former account any more that was held for the volume; let it be revoked.
+	stepLetGo rule.Step = "LetGo"
+
 	// stepForget: no account is left; delete the Secrets and the record.
 	stepForget rule.Step = "Forget"
 )
@@ -102,6 +105,7 @@ var accessTable = table{
 	{Name: "clients have no access", When: func(o observation) bool { return o.record.Status.Current == nil }, Then: grantTable.Decide},
 	// Credentials may end, so that a revocation that fails must not be in the way of the next account.
 	{Name: "the account is to be replaced, and can be", When: func(o observation) bool { return o.isRotationDue() && o.refusal() == nil && backoff(o) <= 0 }, Then: to(stepGrant)},
+	{Name: "no node uses an account that was replaced", When: func(o observation) bool { return o.unused() != nil }, Then: to(stepLetGo)},
 	{Name: "an account that was replaced is to be revoked", When: observation.isRevocationDue, Then: revocationTable.Decide},
 	{Name: "the account is to be replaced", When: observation.isRotationDue, Then: grantTable.Decide},
 	{Name: "clients have access", When: rule.Always[observation], Then: rule.Again(observation.nextLook)},

@@ -189,6 +189,16 @@ func TestDecide(t *testing.T) {
 		}),
 			want: rule.Wait, reason: "PodStopping"},
 
+		"the bucket of a volume is given up":                     {state: granted(rotates(30*time.Minute), func(s *state) { s.buckets[0].Spec.Released = true }), want: stepGrant},
+		"a former account of a volume is held":                   {state: granted(heldAccount(0), stagedWith(nil)), want: rule.Done},
+		"a node has a former account":                            {state: granted(heldAccount(0), stagedWith(new(int32(0)))), want: rule.Done},
+		"a node may have a former account, as its pod waited":    {state: granted(heldAccount(1), stagedWith(new(int32(0)))), want: rule.Done},
+		"a node has a later account":                             {state: granted(heldAccount(0), stagedWith(new(int32(1)))), want: stepLetGo},
+		"no node has the volume staged":                          {state: granted(heldAccount(0)), want: stepLetGo},
+		"no node has the former account, whose time is not over": {state: granted(former(account(0, until(time.Minute)))), want: rule.Done},
+		"the volume goes, and a former account is held":          {state: requested(released, heldAccount(0)), want: stepRevoke},
+		"another account of a volume is due":                     {state: granted(rotates(30*time.Minute), heldAccount(0), stagedWith(nil)), want: stepGrant},
+
 		"clients have access":                                           {state: granted(), want: rule.Done},
 		"its PavBucketAccess is deleted by hand":                        {state: granted(deletedByHand), want: rule.Wait, reason: "InUse"},
 		"another account is due":                                        {state: granted(rotates(30 * time.Minute)), want: stepGrant},
@@ -234,6 +244,21 @@ func TestDecide(t *testing.T) {
 				t.Errorf("decided %s (%s) by the rule %q; want %s (%s)", d.Step, d.Reason, d.Rule, test.want, test.reason)
 			}
 		})
+	}
+}
+
+// heldAccount records a former account of a volume that nodes may use. Its time is over.
+func heldAccount(number int32) edit {
+	return func(s *state) {
+		s.record.Spec.API = pavv1.BucketAPIVolume
+		former(account(number, until(-time.Minute), func(a *pavv1.GrantedAccount) { a.Held = true }))(s)
+	}
+}
+
+// stagedWith records a stage of the volume, with the account that it has recorded, if any.
+func stagedWith(account *int32) edit {
+	return func(s *state) {
+		s.stages = append(s.stages, &pavv1.PavStage{Status: pavv1.PavStageStatus{BucketAccount: account}})
 	}
 }
 

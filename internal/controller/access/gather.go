@@ -25,7 +25,10 @@ func (r *Reconciler) gather(ctx context.Context, record *pavv1.PavBucketAccess) 
 	if o.provisioner, err = reconcile.Optional(ctx, r.Client, client.ObjectKey{Name: record.Spec.Provisioner}, &pavv1.PavProvisioner{}); err != nil {
 		return o, err
 	}
-	o.buckets, err = bucketsOf(ctx, r.Client, record)
+	if o.buckets, err = bucketsOf(ctx, r.Client, record); err != nil {
+		return o, err
+	}
+	err = r.gatherStages(ctx, r.Client, &o, cachedStages(record))
 	return o, err
 }
 
@@ -61,6 +64,9 @@ func (r *Reconciler) confirmed(ctx context.Context, o observation, next rule.Ste
 		return o, err
 	}
 	if o.buckets, err = bucketsOf(ctx, r.Live, live); err != nil {
+		return o, err
+	}
+	if err := r.gatherStages(ctx, r.Live, &o, liveStages(live)); err != nil {
 		return o, err
 	}
 	if decide(o).Step != next {

@@ -201,6 +201,9 @@ func endAttempt(status *pavv1.PavBucketAccessStatus) {
 func (r *Reconciler) setGranted(o observation, status *pavv1.PavBucketAccessStatus, secrets []pavv1.DeliveredSecret) {
 	now := r.Now()
 	retire(status, status.Current, now.Add(overlapOf(o.provisioner)))
+	if status.Current != nil && o.ofVolume() {
+		status.Former[len(status.Former)-1].Held = true
+	}
 	account := *status.Granting
 	account.GrantedAt = new(metav1.NewTime(now))
 	status.Current, status.Secrets, status.Failure, status.Attempt, status.Phase = &account, secrets, nil, 0, pavv1.AccessReady
@@ -217,6 +220,11 @@ func (r *Reconciler) tellGranted(ctx context.Context, o observation, rotated boo
 	ctrl.LoggerFrom(ctx).Info("granted access to buckets", "account", account.Number)
 	if !rotated {
 		r.tell(o, false, protocol.AccessGrantedEvent, fmt.Sprintf("PavProvisioner %q: account %q has access", o.record.Spec.Provisioner, account.AccountID))
+		return
+	}
+	if o.ofVolume() {
+		r.tell(o, false, protocol.AccessRotatedEvent, fmt.Sprintf("PavProvisioner %q: account %q replaces the former one, which works until no node has the volume staged with it",
+			o.record.Spec.Provisioner, account.AccountID))
 		return
 	}
 	r.tell(o, false, protocol.AccessRotatedEvent, fmt.Sprintf("PavProvisioner %q: account %q replaces the former one, which works for another %s; pods that have its credentials in their environment need a restart by then",

@@ -30,6 +30,9 @@ type observation struct {
 	// buckets are the PavBuckets of the access that exist, in the order of the access.
 	buckets []*pavv1.PavBucket
 
+	// stages are the PavStages of the volume that has access, as far as they hold it; only if a former account is held.
+	stages []*pavv1.PavStage
+
 	podrun.Found
 
 	// retry is when a retry was requested, if no attempt has begun since; else the zero time.
@@ -55,7 +58,8 @@ func (o observation) restored() bool {
 func (o observation) unready() string {
 	for _, accessed := range o.record.Spec.Buckets {
 		i := slices.IndexFunc(o.buckets, func(b *pavv1.PavBucket) bool { return b.Name == accessed.Bucket })
-		if i < 0 || o.buckets[i].Status.Phase != pavv1.BucketReady || o.buckets[i].Spec.Released || isRestored(o.buckets[i]) {
+		// An access to a bucket that is given up goes on, and the bucket waits for its end.
+		if i < 0 || o.buckets[i].Status.Phase != pavv1.BucketReady || o.buckets[i].Spec.Released && o.record.Status.Current == nil || isRestored(o.buckets[i]) {
 			return accessed.Bucket
 		}
 	}

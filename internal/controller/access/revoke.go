@@ -145,7 +145,7 @@ func (r *Reconciler) forget(ctx context.Context, o observation, d rule.Decision)
 			}
 			if left {
 				r.tell(o, true, protocol.SecretLeft, fmt.Sprintf("Secret %s/%s still has the credentials of the access and its finalizers, as PaV may not change it: it is immutable, has lost the label %s, or the controller agent its rights; delete it, and remove its finalizers",
-					o.record.Spec.Requester.Namespace, accessed.SecretName, pavv1.AccessLabel))
+					secretNamespace(o.record), accessed.SecretName, pavv1.AccessLabel))
 			}
 		}
 	}

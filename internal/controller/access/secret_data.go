@@ -23,6 +23,8 @@ func secretData(record *pavv1.PavBucketAccess, bucket *pavv1.PavBucket, known cr
 		id, secret := trimmed(known[credentials.AccessKeyID]), trimmed(known[credentials.AccessSecretKey])
 		data[objectbucketv1.AWSAccessKeyID], data[objectbucketv1.AWSSecretAccessKey] = id, secret
 		data[objectbucketv1.AccessKeyID], data[objectbucketv1.SecretAccessKey] = id, secret
+	case pavv1.BucketAPIVolume:
+		addVolumeKeys(data, record.Spec.Protocol, known)
 	case pavv1.BucketAPICOSI1:
 		addCOSIKeys(data, record, bucket, known)
 		return data, addBucketInfo(data, record, bucket, known)
@@ -30,6 +32,19 @@ func secretData(record *pavv1.PavBucketAccess, bucket *pavv1.PavBucket, known cr
 		return nil, refuse("PavBucketAccess %q was requested by the API %q, whose Secrets this version of PaV does not know", record.Name, record.Spec.API)
 	}
 	return data, nil
+}
+
+// addVolumeKeys adds what staging pods need: the credentials by the names that grant pods give them and, for S3, by those of the variables
+// that clients read. What a volume's bucket is called, and where it is, templates know.
+func addVolumeKeys(data map[string][]byte, by pavv1.BucketProtocol, known credentials.Credentials) {
+	for name, value := range known {
+		if !strings.HasPrefix(name, credentials.Extra) {
+			data[name] = trimmed(value)
+		}
+	}
+	if by == pavv1.ProtocolS3 {
+		data[objectbucketv1.AWSAccessKeyID], data[objectbucketv1.AWSSecretAccessKey] = trimmed(known[credentials.AccessKeyID]), trimmed(known[credentials.AccessSecretKey])
+	}
 }
 
 // trimmed returns a credential without the line feed that commands end their output with.

@@ -46,6 +46,17 @@ func TestSecretData(t *testing.T) {
 				"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "ACCESS_KEY_ID": "key", "SECRET_ACCESS_KEY": "secret", "HINT": "more", "BucketInfo": "forged",
 			},
 		},
+		"of a volume by S3": {
+			record: requestedBy(pavv1.BucketAPIVolume, pavv1.ProtocolS3), known: s3,
+			want: map[string]string{
+				"accessKeyId": "key", "accessSecretKey": "secret", "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret",
+				"HINT": "more", "BucketInfo": "forged", "ACCESS_KEY_ID": "forged",
+			},
+		},
+		"of a volume by Azure": {
+			record: requestedBy(pavv1.BucketAPIVolume, pavv1.ProtocolAzure), known: credentials.Credentials{credentials.AccessToken: []byte("token\n")},
+			want: map[string]string{"accessToken": "token"},
+		},
 		"of COSI v1alpha1 by S3": {
 			record: requestedBy(pavv1.BucketAPICOSI1, pavv1.ProtocolS3), known: s3,
 			want: map[string]string{

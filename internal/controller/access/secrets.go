@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,9 +40,12 @@ func secretOf(record *pavv1.PavBucketAccess, name string) (*corev1.Secret, error
 		return nil, refuse("PavBucketAccess %q was requested by the API %q, which this version of PaV does not know", record.Name, record.Spec.API)
 	}
 	owner := metav1.OwnerReference{APIVersion: requester.APIVersion, Kind: requester.Kind, Name: requester.Name, UID: requester.UID, Controller: new(true)}
+	if record.Spec.API == pavv1.BucketAPIVolume { // whose Secrets are in another namespace than the claim
+		owner = ownerOf(record)
+	}
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: requester.Namespace, Name: name, OwnerReferences: []metav1.OwnerReference{owner},
+			Namespace: secretNamespace(record), Name: name, OwnerReferences: []metav1.OwnerReference{owner},
 			Labels: map[string]string{pavv1.AccessLabel: string(requester.UID)},
 		},
 		Type: corev1.SecretTypeOpaque,
@@ -50,6 +54,16 @@ func secretOf(record *pavv1.PavBucketAccess, name string) (*corev1.Secret, error
 		secret.Labels[objectbucketv1.ProvisionerLabel] = strings.ReplaceAll(record.Spec.Provisioner, "/", "-")
 	}
 	return secret, nil
+}
+
+// ownerOf returns a reference to a record as the controller of a Secret.
+func ownerOf(record *pavv1.PavBucketAccess) metav1.OwnerReference {
+	return metav1.OwnerReference{APIVersion: pavv1.GroupVersion.String(), Kind: kind, Name: record.Name, UID: record.UID, Controller: new(true)}
+}
+
+// secretNamespace returns the namespace of the Secrets of an access.
+func secretNamespace(record *pavv1.PavBucketAccess) string {
+	return cmp.Or(record.Spec.SecretNamespace, record.Spec.Requester.Namespace)
 }
 
 // writeSecret writes a Secret of an access, whether it exists or not, and returns its UID. The error is a refusal if another object has
@@ -236,9 +250,8 @@ func (r *Reconciler) makeKey(ctx context.Context, record *pavv1.PavBucketAccess)
 		return "", err
 	}
 	defer clear(key.Private)
-	owner := metav1.OwnerReference{APIVersion: pavv1.GroupVersion.String(), Kind: kind, Name: record.Name, UID: record.UID, Controller: new(true)}
 	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: pavv1.CredentialsNamespace, Name: record.Status.Key, OwnerReferences: []metav1.OwnerReference{owner}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: pavv1.CredentialsNamespace, Name: record.Status.Key, OwnerReferences: []metav1.OwnerReference{ownerOf(record)}},
 		Type:       corev1.SecretTypeOpaque, Data: map[string][]byte{privateKey: key.Private}, Immutable: new(true),
 	}
 	err = r.Secrets.Create(ctx, secret)

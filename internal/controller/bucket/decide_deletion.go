@@ -23,7 +23,7 @@ var releasedTable = table{
 	}, Then: reporting(pavv1.BucketDeleted)},
 	{Name: "a pod may have created the bucket that is not wanted", When: func(o observation) bool { return o.pending() && o.record.Status.Pod != nil }, Then: to(stepRevert)},
 	{Name: "the bucket is still accessed", When: func(o observation) bool { return len(o.accesses) > 0 }, Then: func(o observation) rule.Decision {
-		return rule.Waiting(pavv1.BucketDeleted, "StillAccessed", fmt.Sprintf("PavBucketAccess %q has access to the bucket; it is deleted after that is revoked", o.accesses[0]), false)
+		return rule.Waiting(pavv1.BucketDeleted, "StillAccessed", fmt.Sprintf("%s has access to the bucket; it is deleted after that is revoked", o.accesses[0]), false)
 	}},
 	{Name: "the bucket existed before the claim", When: observation.isExisting, Then: to(stepForget)},
 	{Name: "a bucket may exist that nobody can prove to be the claim's", When: func(o observation) bool { return o.pending() && o.record.Status.MayExist }, Then: to(stepRetain)},
@@ -50,7 +50,7 @@ var retainedTable = table{
 var deletionTable = table{
 	{Name: "the bucket is deleted", When: func(o observation) bool { return o.at(pavv1.BucketDeletedStep) }, Then: to(stepForget)},
 	{Name: "the bucket is accessed although it is to be deleted", When: func(o observation) bool { return len(o.accesses) > 0 && !o.attempt().HasBegun() }, Then: func(o observation) rule.Decision {
-		return rule.Waiting(pavv1.BucketDeleted, "StillAccessed", fmt.Sprintf("PavBucketAccess %q has access to the bucket; it is deleted after that is revoked", o.accesses[0]), false)
+		return rule.Waiting(pavv1.BucketDeleted, "StillAccessed", fmt.Sprintf("%s has access to the bucket; it is deleted after that is revoked", o.accesses[0]), false)
 	}},
 	{Name: "the deletion pod of a bucket to retain was not created", When: func(o observation) bool { return o.retainedMeanwhile() && o.record.Status.Pod != nil }, Then: to(stepDropPod)},
 	{Name: "the bucket is to be retained after all", When: observation.retainedMeanwhile, Then: to(stepRetain)},

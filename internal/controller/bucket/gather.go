@@ -9,6 +9,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/rule"
+	"github.com/albertofaria/pav/internal/protocol"
 	"github.com/albertofaria/pav/internal/reconcile"
 )
 
@@ -49,7 +50,7 @@ func recordsOf(records []pavv1.PavBucket, storage string, record *pavv1.PavBucke
 	return names
 }
 
-// accessesTo returns the names of the accesses to a bucket, by any of its records, according to the cache.
+// accessesTo returns who has access to a bucket, by any of its records, according to the cache.
 func (r *Reconciler) accessesTo(ctx context.Context, records []string) ([]string, error) {
 	var names []string
 	for _, name := range records {
@@ -58,7 +59,7 @@ func (r *Reconciler) accessesTo(ctx context.Context, records []string) ([]string
 			return nil, err
 		}
 		for i := range accesses {
-			names = append(names, accesses[i].Name)
+			names = append(names, describe(&accesses[i]))
 		}
 	}
 	return names, nil
@@ -168,7 +169,7 @@ func (r *Reconciler) liveRecords(ctx context.Context, provisioner string) ([]pav
 	return records.Items, nil
 }
 
-// liveAccesses returns the names of the accesses to a bucket, by any of its records, as the API server has them.
+// liveAccesses returns who has access to a bucket, by any of its records, as the API server has them.
 func (r *Reconciler) liveAccesses(ctx context.Context, buckets []string) ([]string, error) {
 	records := &pavv1.PavBucketAccessList{}
 	if err := r.Live.List(ctx, records); err != nil {
@@ -178,9 +179,18 @@ func (r *Reconciler) liveAccesses(ctx context.Context, buckets []string) ([]stri
 	for i := range records.Items {
 		for _, b := range records.Items[i].Spec.Buckets {
 			if slices.Contains(buckets, b.Bucket) {
-				names = append(names, records.Items[i].Name)
+				names = append(names, describe(&records.Items[i]))
 			}
 		}
 	}
 	return names, nil
+}
+
+// describe says who has access to a bucket: a volume, or who has the account of another access.
+func describe(access *pavv1.PavBucketAccess) string {
+	if access.Spec.API != pavv1.BucketAPIVolume {
+		return fmt.Sprintf("PavBucketAccess %q", access.Name)
+	}
+	by := access.Spec.Requester
+	return fmt.Sprintf("PersistentVolume %q of claim %s/%s, which is the bucket,", protocol.VolumeName(by.UID), by.Namespace, by.Name)
 }

@@ -34,7 +34,7 @@ type observation struct {
 	// owner is the name of another PavBucket that has the bucket as well, so that it must not be deleted, or "".
 	owner string
 
-	// accesses are the names of the PavBucketAccesses to the bucket.
+	// accesses says who has access to the bucket, one text for each PavBucketAccess.
 	accesses []string
 
 	podrun.Found

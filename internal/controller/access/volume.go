@@ -1,0 +1,114 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/rule"
+	"github.com/albertofaria/pav/internal/protocol"
+	"github.com/albertofaria/pav/internal/reconcile"
+	"github.com/albertofaria/pav/internal/workflow"
+)
+
+// ofVolume reports whether a volume has access. Its clients are staging pods: a node that has the volume staged may use an account that
+// was replaced, for as long as the volume is staged there.
+func (o observation) ofVolume() bool { return o.record.Spec.API == pavv1.BucketAPIVolume }
+
+// unused returns the former account that is held, and that no node uses any more; nil if there is none.
+func (o observation) unused() *pavv1.GrantedAccount {
+	for i := range o.record.Status.Former {
+		if former := &o.record.Status.Former[i]; former.Held && !o.isUsed(former.Number) {
+			return former
+		}
+	}
+	return nil
+}
+
+// isUsed reports whether a node may have the volume staged with an account. The staging pod of a stage may have the credentials of the
+// account that the stage has recorded, or of any later one: those in the Secret when its containers started. A stage that has not recorded
+// any may have those of any account.
+func (o observation) isUsed(number int32) bool {
+	for _, stage := range o.stages {
+		if has := stage.Status.BucketAccount; has == nil || *has <= number {
+			return true
+		}
+	}
+	return false
+}
+
+// isHeld reports whether a former account is held.
+func isHeld(record *pavv1.PavBucketAccess) bool {
+	for i := range record.Status.Former {
+		if record.Status.Former[i].Held {
+			return true
+		}
+	}
+	return false
+}
+
+// gatherStages looks up where the volume that has access is staged, if that matters.
+func (r *Reconciler) gatherStages(ctx context.Context, reader client.Reader, o *observation, by client.ListOption) error {
+	o.stages = nil
+	if !o.ofVolume() || !isHeld(o.record) {
+		return nil
+	}
+	name, stages := volumeOf(o.record), &pavv1.PavStageList{}
+	if err := reader.List(ctx, stages, by); err != nil {
+		return fmt.Errorf("looking up where volume %q is staged: %w", name, err)
+	}
+	for i := range stages.Items {
+		if stage := &stages.Items[i]; stage.Spec.VolumeName == name && reconcile.HoldsVolume(stage) {
+			o.stages = append(o.stages, stage)
+		}
+	}
+	return nil
+}
+
+// volumeOf returns the name of the volume that has access.
+func volumeOf(record *pavv1.PavBucketAccess) string {
+	return protocol.VolumeName(record.Spec.Requester.UID)
+}
+
+// cachedStages and liveStages select the PavStages of the volume in the cache, and at the API server.
+func cachedStages(record *pavv1.PavBucketAccess) client.ListOption {
+	return client.MatchingFields{reconcile.StagesByVolume: reconcile.Bucket(volumeOf(record))}
+}
+
+func liveStages(record *pavv1.PavBucketAccess) client.ListOption {
+	return client.MatchingLabels{pavv1.VolumeLabel: workflow.Hash(volumeOf(record))}
+}
+
+// letGo records that no node uses an account any more that was replaced: it is revoked when its time is over.
+func (r *Reconciler) letGo(ctx context.Context, o observation, d rule.Decision) error {
+	o, err := r.confirmed(ctx, o, d.Step)
+	if err != nil {
+		return err
+	}
+	unused := o.unused()
+	return r.patchStatus(ctx, o.record, func(status *pavv1.PavBucketAccessStatus) {
+		for i := range status.Former {
+			if status.Former[i].Number == unused.Number {
+				status.Former[i].Held = false
+			}
+		}
+	})
+}
+
+// ofStage maps a PavStage to the access of its volume, if the volume is a bucket.
+func ofStage(_ context.Context, object client.Object) []ctrl.Request {
+	stage, ok := object.(*pavv1.PavStage)
+	if !ok || stage.Spec.Bucket == nil {
+		return nil
+	}
+	uid, ok := strings.CutPrefix(stage.Spec.VolumeName, protocol.VolumeName(""))
+	if !ok {
+		return nil
+	}
+	return named(protocol.AccessRecord(types.UID(uid)))
+}
