@@ -102,6 +102,9 @@ func definitionOf(p *pavv1.PavProvisioner) *pavv1.VolumeDefinition {
 // createBy records the creation pod or, if there is none, the volume's handle and capacity. They are recorded before the
 // PersistentVolume is written, so that a repeated pass writes the same one.
 func (r *Reconciler) createBy(ctx context.Context, o observation, request podplan.VolumeRequest, c *pavv1.VolumeCreation, begin change) error {
+	if o.ofBucket() {
+		return r.awaitBucket(ctx, o, request, c, begin)
+	}
 	creation, err := request.Create(ctx, c)
 	if err == nil && creation.Handle != "" {
 		err = r.reserve(ctx, o, "spec.volumeCreation.handle", creation.Handle)

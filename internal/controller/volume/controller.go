@@ -12,7 +12,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
@@ -30,7 +29,6 @@ import (
 	"github.com/albertofaria/pav/internal/controller/attempt"
 	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/observability/metrics"
-	"github.com/albertofaria/pav/internal/protocol"
 	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/template"
 	"github.com/albertofaria/pav/internal/workflow"
@@ -121,6 +119,8 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(r.fromSource)).
 		Watches(&pavv1.PavStage{}, handler.EnqueueRequestsFromMapFunc(r.fromSource)).
 		Watches(&pavv1.PavVolume{}, handler.EnqueueRequestsFromMapFunc(r.sourceOf), builder.WithPredicates(phaseChanges)).
+		Watches(&pavv1.PavBucket{}, handler.EnqueueRequestsFromMapFunc(r.ofBucketRecord)).
+		Watches(&pavv1.PavBucketAccess{}, handler.EnqueueRequestsFromMapFunc(ofBucketAccess)).
 		Watches(&pavv1.PavProvisioner{}, handler.EnqueueRequestsFromMapFunc(r.unsettled), builder.WithPredicates(reconcile.IgnoreCountUpdates)).
 		Watches(&storagev1.CSIDriver{}, handler.EnqueueRequestsFromMapFunc(r.unsettled)).
 		Watches(&storagev1.CSINode{}, handler.EnqueueRequestsFromMapFunc(r.ofNewDrivers)).
@@ -135,20 +135,6 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 		volumes.Watches(&storagev1.VolumeAttributesClass{}, handler.EnqueueRequestsFromMapFunc(r.ofAttributesClass))
 	}
 	return volumes.Complete(r)
-}
-
-// ofAttributesClass maps a VolumeAttributesClass to the volumes whose claims name it and that are not known to have its attributes.
-func (r *Reconciler) ofAttributesClass(ctx context.Context, object client.Object) []ctrl.Request {
-	claims := &corev1.PersistentVolumeClaimList{}
-	if err := r.Client.List(ctx, claims, client.MatchingFields{reconcile.ClaimsByAttributesClass: object.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "cannot look claims up", observability.AttributesClass, object.GetName())
-		return nil
-	}
-	var requests []ctrl.Request
-	for i := range claims.Items {
-		requests = append(requests, ofClaim(ctx, &claims.Items[i])...)
-	}
-	return requests
 }
 
 // keys returns the log keys of a volume, besides its name.
@@ -177,36 +163,12 @@ func named(name string) []ctrl.Request {
 	return []ctrl.Request{{NamespacedName: types.NamespacedName{Name: name}}}
 }
 
-// ofClaim maps a claim to the volume that is made for it, and to the one that it names.
-func ofClaim(_ context.Context, object client.Object) []ctrl.Request {
-	requests := named(protocol.VolumeName(object.GetUID()))
-	if claim, ok := object.(*corev1.PersistentVolumeClaim); ok && claim.Spec.VolumeName != "" && claim.Spec.VolumeName != requests[0].Name {
-		requests = append(requests, named(claim.Spec.VolumeName)...)
-	}
-	return requests
-}
-
 // storageChanges passes updates that may free storage, or take it.
 var storageChanges = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, ok := e.ObjectOld.(*pavv1.PavVolume)
 	after, also := e.ObjectNew.(*pavv1.PavVolume)
 	return !ok || !also || before.Status.Phase != after.Status.Phase || !slices.Equal(reconcile.StoragesOf(before), reconcile.StoragesOf(after))
 }}
-
-// concerned maps an object that uses storage to the other volumes that use it or wait for it.
-func (r *Reconciler) concerned(ctx context.Context, object client.Object) []ctrl.Request {
-	var requests []ctrl.Request
-	for _, storage := range reconcile.StoragesOf(object) {
-		names, err := reconcile.Concerned(ctx, r.Client, storage)
-		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "cannot look volumes up", "storage", storage)
-		}
-		for _, name := range names {
-			requests = append(requests, named(name)...)
-		}
-	}
-	return requests
-}
 
 func ofPod(_ context.Context, object client.Object) []ctrl.Request {
 	if owner := metav1.GetControllerOf(object); owner != nil && owner.Kind == "PavVolume" {
@@ -235,28 +197,6 @@ func ofStage(_ context.Context, object client.Object) []ctrl.Request {
 		return nil
 	}
 	return named(stage.Spec.VolumeName)
-}
-
-// unsettled maps a PavProvisioner or its CSIDriver to the volumes that may wait for it.
-func (r *Reconciler) unsettled(ctx context.Context, object client.Object) []ctrl.Request {
-	volumes := &pavv1.PavVolumeList{}
-	if err := r.Client.List(ctx, volumes, client.MatchingFields{reconcile.VolumesByProvisioner: object.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "cannot look volumes up", observability.Provisioner, object.GetName())
-		return nil
-	}
-	refused := r.infeasibleOnNodes(ctx)
-	var requests []ctrl.Request
-	for i := range volumes.Items {
-		status := &volumes.Items[i].Status
-		// The record of a static volume goes with its provisioner.
-		settled := !volumes.Items[i].Spec.Static && (status.Phase == pavv1.VolumeReady || status.Phase == pavv1.VolumeRetained) && meta.FindStatusCondition(status.Conditions, pavv1.VolumeExpanded) == nil &&
-			meta.FindStatusCondition(status.Conditions, pavv1.VolumeModified) == nil && meta.FindStatusCondition(status.Conditions, pavv1.VolumeDeleted) == nil
-		if !settled || refused[volumes.Items[i].Name] {
-			requests = append(requests, named(volumes.Items[i].Name)...)
-		}
-	}
-	requests = append(requests, r.staticOf(ctx, object)...)
-	return append(requests, r.orphansOf(ctx, object.GetName())...)
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -331,6 +271,9 @@ func (r *Reconciler) gone(ctx context.Context, volume string) error {
 			return err
 		}
 	}
+	if err := r.settleBucket(ctx, volume); err != nil {
+		return err
+	}
 	return r.settleOrphan(ctx, volume)
 }
 
@@ -380,6 +323,14 @@ var acts = map[step]func(*Reconciler, context.Context, observation, decision) er
 	stepRelease:      (*Reconciler).release,
 	stepDropReaders:  (*Reconciler).dropReaders,
 	stepForget:       (*Reconciler).forget,
+
+	stepRecordBucket:  (*Reconciler).recordBucket,
+	stepRecordAccess:  (*Reconciler).recordAccess,
+	stepRecordGranted: (*Reconciler).recordGranted,
+	stepShowBucket:    (*Reconciler).recordBucketShown,
+	stepHideBucket:    (*Reconciler).recordBucketHidden,
+	stepReleaseAccess: (*Reconciler).releaseAccess,
+	stepReleaseBucket: (*Reconciler).releaseBucket,
 
 	stepRecordStatic: (*Reconciler).recordStatic,
 	stepDropRecord:   (*Reconciler).dropRecord,

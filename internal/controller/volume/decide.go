@@ -161,7 +161,8 @@ func afterAllPods(s step) bool {
 // needsWhole reports whether a step needs the PavVolume as the API server has it: templates see its copies of the
 // claim, the step cannot be undone, or a former leader would take it again and again.
 func needsWhole(s step) bool {
-	return s == stepReturnNode || s == stepBegin || s == stepRefuse || s == stepCreate || s == stepRunPod || s == stepDelete || s == stepWritePV || s == stepRevert
+	return s == stepReturnNode || s == stepBegin || s == stepRefuse || s == stepCreate || s == stepRunPod || s == stepDelete || s == stepWritePV || s == stepRevert ||
+		s == stepRecordBucket || s == stepRecordAccess
 }
 
 // decide is pure: it does no I/O and reads no clock.
@@ -173,7 +174,11 @@ func decide(o observation) decision {
 	if o.volume.Spec.Static {
 		table = staticTable
 	}
-	d := decideRead(o, table.Decide(o))
+	d := table.Decide(o)
+	if d.Step == stepForget && o.bucketLeft() {
+		d = releaseTable.Decide(o) // the record is what gives up the bucket
+	}
+	d = decideRead(o, d)
 	if (d.Step == stepDone || d.Step == stepWait) && len(o.oldWaits(d)) > 0 {
 		return decision{Step: stepDropReaders, Rule: "what waited for readers is not wanted any more", Condition: d.Condition, Reason: d.Reason}
 	}
@@ -232,9 +237,11 @@ var withPVTable = table{
 	{Name: "the PavVolume of a volume in use is deleted", When: inUse(func(o observation) bool { return o.deleting() && o.volume.Status.Phase == pavv1.VolumeReady }), Then: func(o observation) decision {
 		return waitingToDelete("InUse", fmt.Sprintf("PersistentVolume %q is still in use: delete its claim", o.pv.Name), true)
 	}},
+	{Name: "a volume in use is not known to have access to its bucket", When: inUse(func(o observation) bool { return o.ofBucket() && !o.isBucketShown() }), Then: bucketUseTable.Decide},
 	{Name: "the volume is in use", When: inUse(always), Then: decideUse},
 	{Name: "the volume is released, with reclaim policy Delete", When: func(o observation) bool { return policyOf(o.ownPV()) == corev1.PersistentVolumeReclaimDelete }, Then: deletionTable.Decide},
 	{Name: "the volume is deleted after its PavVolume", When: func(o observation) bool { return o.reclaimed(o.ownPV()) }, Then: to(stepDone)},
+	{Name: "the volume of a bucket is released, with reclaim policy Retain", When: func(o observation) bool { return !o.retained() && o.bucketLeft() }, Then: releaseTable.Decide},
 	{Name: "the volume is released, with reclaim policy Retain", When: func(o observation) bool { return !o.retained() }, Then: to(stepRetain)},
 	{Name: "the volume is retained", When: always, Then: to(stepDone)},
 }
@@ -247,6 +254,7 @@ var withoutPVTable = table{
 			o.volume.Name, o.volume.Status.Handle)))
 	}},
 	{Name: "the storage of a deleted PersistentVolume is retained", When: func(o observation) bool { return !o.deletes() && o.retained() }, Then: to(stepDone)},
+	{Name: "the bucket of a deleted PersistentVolume is to be retained", When: func(o observation) bool { return !o.deletes() && o.bucketLeft() }, Then: releaseTable.Decide},
 	{Name: "the storage of a deleted PersistentVolume is to be retained", When: func(o observation) bool { return !o.deletes() }, Then: to(stepRetain)},
 	// A retained volume is deleted only by an administrator who changes its policy and deletes it.
 	{Name: "a retained volume is deleted after its PavVolume", When: func(o observation) bool { return o.retained() && !o.deleting() }, Then: to(stepDone)},

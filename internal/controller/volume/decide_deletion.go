@@ -20,6 +20,7 @@ var deletionTable = table{
 		return waitingToDelete("Restored", restoredText(o.volume), true)
 	}},
 	{Name: "the deletion is not recorded", When: func(o observation) bool { return o.volume.Status.Phase != pavv1.VolumeDeleting && !deletesAtOnce(o) }, Then: to(stepMarkDeleting)},
+	{Name: "the bucket of the volume to delete is left", When: observation.bucketLeft, Then: releaseTable.Decide},
 	{Name: "another object uses the storage to delete", When: func(o observation) bool { return !o.attempt().HasBegun() && len(o.others) > 0 }, Then: stillHeld},
 	{Name: "a deletion pod is recorded", When: func(o observation) bool { return o.volume.Status.Pod != nil }, Then: deletionPodTable.Decide},
 	{Name: "the storage is to be deleted", When: always, Then: nextDeletionTable.Decide},
@@ -65,7 +66,7 @@ var deletionPodTable = table{
 // pod, and that the deletion has begun.
 func deletesAtOnce(o observation) bool {
 	status := &o.volume.Status
-	return status.Phase == pavv1.VolumeReady && status.Handle != "" && status.Pod == nil && status.CreationPod == nil && status.Step == "" &&
+	return status.Phase == pavv1.VolumeReady && status.Handle != "" && !o.ofBucket() && status.Pod == nil && status.CreationPod == nil && status.Step == "" &&
 		len(o.others) == 0 && o.unrecordedPod() == nil && nextDeletionTable.Decide(o).Step == stepDelete
 }
 

@@ -17,6 +17,8 @@ var pendingTable = table{
 	{Name: "a validation or creation pod is recorded", When: func(o observation) bool {
 		return o.volume.Status.Step == pavv1.StepValidating || o.volume.Status.Step == pavv1.StepCreating
 	}, Then: podTable.Decide},
+	{Name: "the volume of a bucket is not needed any more", When: func(o observation) bool { return o.unwanted() && o.bucketLeft() }, Then: releaseTable.Decide},
+	{Name: "the volume waits for its bucket", When: func(o observation) bool { return o.volume.Status.Step == pavv1.StepGranting }, Then: grantingTable.Decide},
 	{Name: "the handle is recorded", When: func(o observation) bool { return o.volume.Status.Handle != "" }, Then: createdTable.Decide},
 	{Name: "there is no storage", When: always, Then: idleTable.Decide},
 }
@@ -119,6 +121,7 @@ var createdTable = table{
 	{Name: "another PersistentVolume has the name of the created volume", When: func(o observation) bool { return o.pv != nil }, Then: func(o observation) decision {
 		return rule.Waiting(pavv1.VolumeProvisioned, "Conflict", fmt.Sprintf("PersistentVolume %q exists and is not this claim's; delete it", o.pv.Name), true)
 	}},
+	{Name: "another object has the bucket of the volume", When: func(o observation) bool { return o.ofBucket() && len(o.others) > 0 }, Then: stillShared},
 	{Name: "another object uses the created storage", When: func(o observation) bool { return len(o.others) > 0 && !o.goesFirst() }, Then: to(stepRecordConflict)},
 	{Name: "another volume reports the same handle, and will fail", When: func(o observation) bool { return len(o.others) > 0 }, Then: waitForOther},
 	// The creation of the CSIDriver brings the next pass.

@@ -90,6 +90,9 @@ func (r *Reconciler) gatherObjects(ctx context.Context, reader client.Reader, o 
 	if err := r.gatherSource(ctx, reader, o); err != nil {
 		return err
 	}
+	if err := o.gatherBucket(ctx, reader); err != nil {
+		return err
+	}
 	if err := o.gatherUser(ctx, reader, claim); err != nil {
 		return err
 	}

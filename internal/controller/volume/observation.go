@@ -76,6 +76,9 @@ type observation struct {
 	// source is what the volume is created from; nil if it is created empty, or is provisioned already.
 	source *source
 
+	// bucket is what is known of the bucket that the volume is; nil if it is none.
+	bucket *bucket
+
 	// finders are the names of PavVolumes whose creation pods may still name the storage that the volume has deleted.
 	finders []string
 
@@ -246,9 +249,16 @@ func (o observation) lateFailure() *pavv1.WorkflowFailure {
 // isReportedLate reports whether a node reported after a failure was recorded what is still to be recorded of it.
 func (o observation) isReportedLate() bool { return o.lateFailure() != nil || o.lateCapacity() != nil }
 
-// nothingToDelete reports whether the definition has no deletion pod, and the volume is staged on no node.
+// nothingToDelete reports whether the definition has no deletion pod, or the volume is a bucket that is given up, and the volume is staged
+// on no node.
 func (o observation) nothingToDelete() bool {
-	return o.volume.Status.Pod == nil && o.provisioner != nil && deletionPod(o.provisioner) == nil && len(reconcile.StagedOn(o.others)) == 0
+	if o.volume.Status.Pod != nil || len(reconcile.StagedOn(o.others)) > 0 {
+		return false
+	}
+	if o.ofBucket() {
+		return !o.bucketLeft() // another record deletes the bucket
+	}
+	return o.provisioner != nil && deletionPod(o.provisioner) == nil
 }
 
 // irrevocable reports whether a deletion pod may have begun to delete the storage.

@@ -84,7 +84,7 @@ func (r *Reconciler) confirmDependents(ctx context.Context, o *observation) erro
 
 // deletesStorage reports whether a step deletes the storage of a volume, or records that it is deleted.
 func (o observation) deletesStorage(next step) bool {
-	return !o.pending() && (next == stepDelete || next == stepMarkDeleted && o.volume.Status.Pod == nil)
+	return !o.pending() && (next == stepDelete || next == stepReleaseBucket && !o.retainedMeanwhile() || next == stepMarkDeleted && o.volume.Status.Pod == nil)
 }
 
 // decideRead decides about a volume that is to change or to be deleted while others need its storage as it is.
@@ -119,6 +119,7 @@ func (o observation) oldWaits(d decision) []string {
 // conditionsOfChanges are the conditions that report steps which change a volume.
 var conditionsOfChanges = map[step]string{
 	stepExpand: pavv1.VolumeExpanded, stepModify: pavv1.VolumeModified, stepDelete: pavv1.VolumeDeleted, stepMarkDeleted: pavv1.VolumeDeleted,
+	stepReleaseBucket: pavv1.VolumeDeleted,
 }
 
 // dropReaders removes readers from the record that do not exist any more, and that something waits for readers.

@@ -14,6 +14,7 @@ import (
 var tables = []table{
 	volumeTable, withPVTable, withoutPVTable, pendingTable, idleTable, podTable, overTable, revertTable, createdTable,
 	revertingTable, keptTable, deletionTable, nextDeletionTable, deletionPodTable, expansionTable, modificationTable, changePodTable, sourceTable,
+	grantingTable, bucketUseTable, releaseTable,
 }
 
 // taken has the names of the rules that made a decision in a test.
@@ -50,6 +51,8 @@ func untaken() []string {
 		"the handle of the storage to revert is not recorded", "the storage is to be reverted", "a deletion pod is recorded to revert the creation",
 		"a deletion pod is recorded", "the storage is to be deleted", "the PersistentVolume of a creation to revert is kept",
 		"an expansion or modification pod is recorded", "the volume is in use", "a creation pod that is not created waits for its source",
+		"the volume of a bucket is not needed any more", "the volume waits for its bucket", "a volume in use is not known to have access to its bucket",
+		"the volume of a bucket is released, with reclaim policy Retain", "the bucket of a deleted PersistentVolume is to be retained", "the bucket of the volume to delete is left",
 	}
 	var names []string
 	for _, table := range tables {
