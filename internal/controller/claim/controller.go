@@ -65,6 +65,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.claimsBy(reconcile.ClaimsByClass))).
 		Watches(&pavv1.PavProvisioner{}, handler.EnqueueRequestsFromMapFunc(r.claimsBy(reconcile.ClaimsByProvisioner)), builder.WithPredicates(reconcile.IgnoreCountUpdates)).
 		Watches(&pavv1.PavVolume{}, handler.EnqueueRequestsFromMapFunc(claimOf), builder.WithPredicates(createdOrDeleted)).
+		Watches(&pavv1.PavBucket{}, handler.EnqueueRequestsFromMapFunc(r.ofBucket)).
 		WithOptions(options).
 		WithLogConstructor(observability.Requests(mgr.GetLogger(), "claim", observability.Claim, nil))
 	served, err := reconcile.ServesAttributesClasses(mgr.GetRESTMapper())
@@ -139,7 +140,10 @@ func (r *Reconciler) gather(ctx context.Context, claim *corev1.PersistentVolumeC
 	if o.attributesClass, err = reconcile.AttributesClass(ctx, r.Client, protocol.AttributesClass(claim)); err != nil {
 		return o, err
 	}
-	o.source, err = r.cachedSource(ctx, claim)
+	if o.source, err = r.cachedSource(ctx, claim); err != nil {
+		return o, err
+	}
+	o.bucket, err = r.cachedBucket(ctx, claim)
 	return o, err
 }
 

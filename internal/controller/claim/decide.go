@@ -31,6 +31,9 @@ type snapshot struct {
 	source         *source
 	crossNamespace bool
 
+	// bucket is what is known of the bucket that the claim names as its source; nil if it names none.
+	bucket *bucketSource
+
 	// volume is the PavVolume of the claim's UID; nil if it does not exist.
 	volume *pavv1.PavVolume
 }
@@ -81,7 +84,7 @@ func decide(o snapshot) decision {
 	if waitsForConsumer(o) {
 		return decision{action: ignore}
 	}
-	if source := protocol.Source(o.claim); source != nil && protocol.IsPopulators(source) {
+	if source := protocol.Source(o.claim); source != nil && protocol.IsPopulators(source) && !o.namesBucket() {
 		return decision{action: leave}
 	}
 	for _, refusal := range refusals {
@@ -108,8 +111,10 @@ func decideProvisioned(o snapshot) decision {
 // refusals are the checks of a claim, in order. Each returns a message, or "" if the claim passes.
 var refusals = []func(snapshot) string{
 	refuseProvisioner,
+	refuseVolumes,
 	refuseSelector,
 	refuseDataSource,
+	refuseBucket,
 	refuseAttributesClass,
 }
 
@@ -125,6 +130,13 @@ func refuseProvisioner(o snapshot) string {
 		return fmt.Sprintf("PavProvisioner %q cannot be used: %s", name, message)
 	}
 	return ""
+}
+
+func refuseVolumes(o snapshot) string {
+	if o.provisioner.Spec.HasVolumes() {
+		return ""
+	}
+	return fmt.Sprintf("PavProvisioner %q has no volumes, as it has no volumeStaging: it serves claims of buckets only", o.provisioner.Name)
 }
 
 // Protocol: parsing selectors "will in typical case lead to simple refusal of claims that have any selector".

@@ -98,7 +98,10 @@ func (r *Reconciler) readLive(ctx context.Context, o snapshot) (live snapshot, r
 	if raw.attributesClass, err = r.readAttributesClass(ctx, &live); err != nil {
 		return live, raw, err
 	}
-	live.source, err = r.readSource(ctx, live)
+	if live.source, err = r.readSource(ctx, live); err != nil {
+		return live, raw, err
+	}
+	live.bucket, err = r.readBucket(ctx, live.claim)
 	return live, raw, err
 }
 
@@ -168,6 +171,7 @@ func newPavVolume(o snapshot, raw copied) (*pavv1.PavVolume, error) {
 			ClaimRef:      pavv1.ClaimReference{Namespace: o.claim.Namespace, Name: o.claim.Name, UID: o.claim.UID},
 			StorageClass:  classJSON,
 			Source:        source,
+			BucketRef:     o.bucketRef(),
 			Claim:         claimJSON,
 			ReclaimPolicy: policy,
 

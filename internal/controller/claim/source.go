@@ -18,7 +18,7 @@ type source struct {
 
 func refuseDataSource(o snapshot) string {
 	ref := protocol.Source(o.claim)
-	if ref == nil {
+	if ref == nil || o.namesBucket() {
 		return ""
 	}
 	if message := podplan.CheckSourceKind(o.provisioner, o.claim); message != "" {
@@ -52,7 +52,7 @@ func (o snapshot) refuseNamespace(namespace string) string {
 
 // recorded returns the source as it is recorded in the PavVolume; nil if the claim names none.
 func (o snapshot) recorded() (*pavv1.DataSource, error) {
-	if protocol.Source(o.claim) == nil {
+	if protocol.Source(o.claim) == nil || o.namesBucket() {
 		return nil, nil
 	}
 	return o.source.Recorded(o.claim)
