@@ -6,6 +6,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -137,7 +138,7 @@ func (h *PodHandler) gather(ctx context.Context, stage *pavv1.PavStage) (*standi
 	switch on, _ := s.basis(); on {
 	case basisLive:
 		copies := isCopy(spec.Volume, live.Volume) && isCopy(spec.Claim, live.Claim) &&
-			(spec.ProvisionedClaim == nil || isCopy(*spec.ProvisionedClaim, live.Provisioned))
+			(spec.ProvisionedClaim == nil || isCopy(*spec.ProvisionedClaim, live.Provisioned)) && equality.Semantic.DeepEqual(spec.Bucket, live.Bucket)
 		return s, found{objects: &live, copies: copies}, nil
 	case basisCopies, basisRecorded:
 		current := podplan.CurrentObjects(stage, live, s.kept)
@@ -167,6 +168,7 @@ func (h *PodHandler) read(ctx context.Context, s *standing) (live podplan.StageO
 	if err != nil {
 		return live, err
 	}
+	live.Bucket = podplan.BucketOf(volume, spec.Provisioner, spec.VolumeHandle)
 	if claim := podplan.ProvisionedClaim(volume, spec.Provisioner, spec.VolumeHandle); claim != nil {
 		live.Provisioned, err = decode(claim.Raw)
 	}

@@ -76,7 +76,7 @@ func (f found) recorded() *podplan.RecordedObjects {
 	if f.objects == nil {
 		return nil
 	}
-	all := &podplan.RecordedObjects{}
+	all := &podplan.RecordedObjects{Bucket: f.objects.Bucket}
 	for raw, object := range map[*json.RawMessage]map[string]any{&all.Volume: f.objects.Volume, &all.Claim: f.objects.Claim, &all.Provisioned: f.objects.Provisioned} {
 		if object == nil {
 			continue

@@ -128,11 +128,18 @@ func (t *task) runStaging(ctx context.Context) error {
 	if judged && t.ahead {
 		return fmt.Errorf("%w: pod %s/%s is only admitted for a volume that a pod on the node uses", ErrPending, pod.Namespace, pod.Name)
 	}
+	account, err := t.bucketAccount(ctx)
+	if err != nil {
+		return err
+	}
 	if err := t.makeDirectory(ctx, first); err != nil {
 		return err
 	}
 	if err := t.update(ctx, func(status *pavv1.PavStageStatus) {
 		status.Phase = pavv1.StageStaging
+		if first || status.BucketAccount == nil { // the pod that is recorded may have the credentials of an earlier account
+			status.BucketAccount = account
+		}
 		t.noteBoot(status)
 		t.handleRetry(status)
 		status.StagingPod = &pavv1.PodReference{Namespace: pod.Namespace, Name: pod.Name, Judged: judged && (first || status.StagingPod.Judged)}

@@ -180,6 +180,7 @@ func (t *task) newStage(ctx context.Context) (*pavv1.PavStage, error) {
 	}
 	stage := &pavv1.PavStage{ObjectMeta: t.metaOf(volume), Spec: podplan.StageSpec(volume, claim, t.node)}
 	stage.Spec.Scope, stage.Spec.Volume, stage.Spec.Claim, stage.Spec.ProvisionedClaim = scope, rawVolume, rawClaim, provisioned
+	stage.Spec.Bucket = podplan.BucketOf(record, t.Driver, t.Handle)
 	stage.Spec.ReadOnly = stage.Spec.ReadOnly || t.ofClient() && t.readOnly
 	if t.ofClient() {
 		stage.Spec.Client = &pavv1.StageClient{Namespace: t.user.Namespace, Name: t.user.Name, UID: t.user.UID, Target: t.Target}

@@ -16,6 +16,9 @@ func withheldTo(record *pavv1.PavVolume) string {
 	if record == nil {
 		return ""
 	}
+	if record.Spec.BucketRef != nil && record.Status.Bucket == nil {
+		return "get access to its bucket"
+	}
 	if record.Status.Expansion != nil && record.Status.Expansion.Offline {
 		return "grow"
 	}

@@ -53,6 +53,13 @@ func TestWithheldTo(t *testing.T) {
 			}
 		})
 	}
+	bucket := &pavv1.PavVolume{Spec: pavv1.PavVolumeSpec{BucketRef: &pavv1.VolumeBucketReference{Name: "b"}}}
+	if got := withheldTo(bucket); got != "get access to its bucket" {
+		t.Errorf("a bucket without access: got %q", got)
+	}
+	if bucket.Status.Bucket = (&pavv1.VolumeBucket{ID: "b"}); withheldTo(bucket) != "" {
+		t.Error("a bucket with access is withheld")
+	}
 	if got := withheldTo(nil); got != "" {
 		t.Errorf("a volume without a record: got %q", got)
 	}
