@@ -100,12 +100,15 @@ func (r *Reconciler) gather(ctx context.Context, p *pavv1.PavProvisioner) (snaps
 	if o.counts, err = r.count(ctx, p.Name); err != nil {
 		return o, err
 	}
+	if !p.Spec.HasVolumes() {
+		o.counts.registered, o.counts.wanted = 0, 0 // no node is to register it
+	}
 	if p.DeletionTimestamp == nil {
 		if o.mistakes, err = r.judge(ctx, p); err != nil {
 			return o, err
 		}
 	}
-	if p.DeletionTimestamp == nil && wantedScope(p) == p.Scope() {
+	if p.DeletionTimestamp == nil && wantedScope(p) == p.Scope() && p.Spec.HasVolumes() {
 		return o, nil
 	}
 	o.held, err = findHeld(ctx, r.Client, selectors{

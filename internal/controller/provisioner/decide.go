@@ -72,6 +72,8 @@ func decideAction(o snapshot) decision {
 	// The finalizer is added before the CSIDriver is created, and the CSIDriver is created before the first volume.
 	case !slices.Contains(o.provisioner.Finalizers, pavv1.ProvisionerFinalizer):
 		return decision{action: addFinalizer}
+	case !o.provisioner.Spec.HasVolumes() && len(o.held.volumes)+len(o.held.stages) == 0:
+		return withoutDriver(o)
 	case o.driver == nil:
 		return decision{action: createDriver}
 	case originOf(o.driver, o.provisioner) == previous:
@@ -82,6 +84,14 @@ func decideAction(o snapshot) decision {
 		return decision{action: updateDriver}
 	}
 	return ready(o, metav1.ConditionTrue, "Registered", "the CSIDriver exists")
+}
+
+// withoutDriver decides about a provisioner that serves only buckets, and has no volumes left of a time when it had others.
+func withoutDriver(o snapshot) decision {
+	if o.driver != nil && o.driver.DeletionTimestamp == nil {
+		return decision{action: deleteDriver}
+	}
+	return ready(o, metav1.ConditionTrue, "NoVolumes", "the provisioner serves buckets; without volumeStaging, it has no volumes and no CSIDriver")
 }
 
 func decideDeletion(o snapshot) decision {

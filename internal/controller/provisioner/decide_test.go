@@ -18,6 +18,9 @@ func registered() snapshot {
 	return snapshot{provisioner: p, driver: driverFor(p)}
 }
 
+// onlyBuckets has the provisioner serve buckets, and no volumes.
+func onlyBuckets(o *snapshot) { o.provisioner.Spec.BucketCreation = &pavv1.BucketCreation{} }
+
 func TestDecide(t *testing.T) {
 	now := metav1.Now()
 	deleting := func(o *snapshot) { o.provisioner.DeletionTimestamp = &now }
@@ -27,26 +30,32 @@ func TestDecide(t *testing.T) {
 		conditions []string
 		message    string
 	}{
-		"all is as it should be":                     {spoil: func(*snapshot) {}, want: nothing, conditions: []string{"Accepted=True", "Ready=True"}},
-		"the finalizer comes first":                  {spoil: func(o *snapshot) { o.provisioner.Finalizers, o.driver = nil, nil }, want: addFinalizer},
-		"then the CSIDriver":                         {spoil: func(o *snapshot) { o.driver = nil }, want: createDriver},
-		"a changed CSIDriver is put right":           {spoil: func(o *snapshot) { o.driver.Spec.PodInfoOnMount = new(false) }, want: updateDriver},
-		"a former provisioner's CSIDriver goes":      {spoil: func(o *snapshot) { o.driver.OwnerReferences[0].UID = "u0" }, want: replaceDriver},
-		"a CSIDriver under deletion is waited for":   {spoil: func(o *snapshot) { o.driver.DeletionTimestamp = &now }, want: nothing, conditions: []string{"Accepted=True", "Ready=False"}, message: "is being deleted"},
-		"a CSIDriver without owner is not touched":   {spoil: func(o *snapshot) { o.driver.OwnerReferences = nil }, want: nothing, conditions: []string{"Accepted=False", "Ready=False"}, message: "choose another name"},
-		"a CSIDriver without label is not touched":   {spoil: func(o *snapshot) { o.driver.Labels = nil }, want: nothing, conditions: []string{"Accepted=False", "Ready=False"}, message: "choose another name"},
-		"a CSIDriver of another kind's owner, too":   {spoil: func(o *snapshot) { o.driver.OwnerReferences[0].UID = "u0"; o.driver.OwnerReferences[0].Kind = "Helm" }, want: nothing, conditions: []string{"Accepted=False", "Ready=False"}, message: "choose another name"},
-		"PaV's own driver name is refused":           {spoil: func(o *snapshot) { o.provisioner.Name = pavv1.Driver }, want: nothing, conditions: []string{"Accepted=False", "Ready=False"}, message: "PaV's own CSI driver"},
-		"a name that is no DNS label is refused":     {spoil: func(o *snapshot) { o.provisioner.Name = "a.b" }, want: nothing, conditions: []string{"Accepted=False", "Ready=False"}, message: "must be a DNS label"},
-		"deletion waits for volumes":                 {spoil: func(o *snapshot) { deleting(o); o.held.volumes = []string{"v2", "v1"} }, want: nothing, conditions: []string{"Ready=False", "Deleting=True"}, message: `waiting for 2 PavVolume(s), for example "v1": `},
-		"deletion waits for stages":                  {spoil: func(o *snapshot) { deleting(o); o.held.stages = []string{"s1"} }, want: nothing, conditions: []string{"Ready=False", "Deleting=True"}, message: `waiting for 1 PavStage(s), for example "s1": `},
-		"deletion waits for buckets":                 {spoil: func(o *snapshot) { deleting(o); o.held.buckets, o.held.accesses = []string{"b1"}, []string{"a1"} }, want: nothing, conditions: []string{"Ready=False", "Deleting=True"}, message: `waiting for 1 PavBucket(s), for example "b1", and for 1 PavBucketAccess(s), for example "a1": delete the claims and pods that use them, and the claims of buckets and accesses to them`},
-		"deletion waits for snapshots":               {spoil: func(o *snapshot) { deleting(o); o.held.snapshots = []string{"s1"} }, want: nothing, conditions: []string{"Ready=False", "Deleting=True"}, message: `waiting for 1 PavSnapshot(s), for example "s1": delete the claims and pods that use them, and the VolumeSnapshots`},
-		"deletion waits for both":                    {spoil: func(o *snapshot) { deleting(o); o.held.volumes = []string{"v1"}; o.held.stages = []string{"s1"} }, want: nothing, conditions: []string{"Ready=False", "Deleting=True"}, message: `"v1", and for 1 PavStage`},
-		"the CSIDriver goes first":                   {spoil: deleting, want: deleteDriver},
-		"then the provisioner":                       {spoil: func(o *snapshot) { deleting(o); o.driver = nil }, want: release},
-		"a foreign CSIDriver stays":                  {spoil: func(o *snapshot) { deleting(o); o.driver.Labels = nil }, want: release},
-		"without a finalizer there is nothing to do": {spoil: func(o *snapshot) { deleting(o); o.provisioner.Finalizers = []string{"other"} }, want: nothing},
+		"all is as it should be":                         {spoil: func(*snapshot) {}, want: nothing, conditions: []string{"Accepted=True", "Ready=True"}},
+		"the finalizer comes first":                      {spoil: func(o *snapshot) { o.provisioner.Finalizers, o.driver = nil, nil }, want: addFinalizer},
+		"then the CSIDriver":                             {spoil: func(o *snapshot) { o.driver = nil }, want: createDriver},
+		"a changed CSIDriver is put right":               {spoil: func(o *snapshot) { o.driver.Spec.PodInfoOnMount = new(false) }, want: updateDriver},
+		"a former provisioner's CSIDriver goes":          {spoil: func(o *snapshot) { o.driver.OwnerReferences[0].UID = "u0" }, want: replaceDriver},
+		"a CSIDriver under deletion is waited for":       {spoil: func(o *snapshot) { o.driver.DeletionTimestamp = &now }, want: nothing, conditions: []string{"Accepted=True", "Ready=False"}, message: "is being deleted"},
+		"a CSIDriver without owner is not touched":       {spoil: func(o *snapshot) { o.driver.OwnerReferences = nil }, want: nothing, conditions: []string{"Accepted=False", "Ready=False"}, message: "choose another name"},
+		"a CSIDriver without label is not touched":       {spoil: func(o *snapshot) { o.driver.Labels = nil }, want: nothing, conditions: []string{"Accepted=False", "Ready=False"}, message: "choose another name"},
+		"a CSIDriver of another kind's owner, too":       {spoil: func(o *snapshot) { o.driver.OwnerReferences[0].UID = "u0"; o.driver.OwnerReferences[0].Kind = "Helm" }, want: nothing, conditions: []string{"Accepted=False", "Ready=False"}, message: "choose another name"},
+		"PaV's own driver name is refused":               {spoil: func(o *snapshot) { o.provisioner.Name = pavv1.Driver }, want: nothing, conditions: []string{"Accepted=False", "Ready=False"}, message: "PaV's own CSI driver"},
+		"a name that is no DNS label is refused":         {spoil: func(o *snapshot) { o.provisioner.Name = "a.b" }, want: nothing, conditions: []string{"Accepted=False", "Ready=False"}, message: "must be a DNS label"},
+		"without volumes there is no CSIDriver":          {spoil: func(o *snapshot) { onlyBuckets(o); o.driver = nil }, want: nothing, conditions: []string{"Accepted=True", "Ready=True"}, message: "it has no volumes and no CSIDriver"},
+		"a CSIDriver without volumes goes":               {spoil: onlyBuckets, want: deleteDriver},
+		"unless volumes are left":                        {spoil: func(o *snapshot) { onlyBuckets(o); o.held.volumes = []string{"v1"} }, want: nothing, conditions: []string{"Accepted=True", "Ready=True"}},
+		"or stages":                                      {spoil: func(o *snapshot) { onlyBuckets(o); o.held.stages, o.driver = []string{"s1"}, nil }, want: createDriver},
+		"one without volumes that goes is waited for":    {spoil: func(o *snapshot) { onlyBuckets(o); o.driver.DeletionTimestamp = &now }, want: nothing, conditions: []string{"Accepted=True", "Ready=True"}},
+		"a foreign CSIDriver stays without volumes, too": {spoil: func(o *snapshot) { onlyBuckets(o); o.driver.Labels = nil }, want: nothing, conditions: []string{"Accepted=False", "Ready=False"}, message: "choose another name"},
+		"deletion waits for volumes":                     {spoil: func(o *snapshot) { deleting(o); o.held.volumes = []string{"v2", "v1"} }, want: nothing, conditions: []string{"Ready=False", "Deleting=True"}, message: `waiting for 2 PavVolume(s), for example "v1": `},
+		"deletion waits for stages":                      {spoil: func(o *snapshot) { deleting(o); o.held.stages = []string{"s1"} }, want: nothing, conditions: []string{"Ready=False", "Deleting=True"}, message: `waiting for 1 PavStage(s), for example "s1": `},
+		"deletion waits for buckets":                     {spoil: func(o *snapshot) { deleting(o); o.held.buckets, o.held.accesses = []string{"b1"}, []string{"a1"} }, want: nothing, conditions: []string{"Ready=False", "Deleting=True"}, message: `waiting for 1 PavBucket(s), for example "b1", and for 1 PavBucketAccess(s), for example "a1": delete the claims and pods that use them, and the claims of buckets and accesses to them`},
+		"deletion waits for snapshots":                   {spoil: func(o *snapshot) { deleting(o); o.held.snapshots = []string{"s1"} }, want: nothing, conditions: []string{"Ready=False", "Deleting=True"}, message: `waiting for 1 PavSnapshot(s), for example "s1": delete the claims and pods that use them, and the VolumeSnapshots`},
+		"deletion waits for both":                        {spoil: func(o *snapshot) { deleting(o); o.held.volumes = []string{"v1"}; o.held.stages = []string{"s1"} }, want: nothing, conditions: []string{"Ready=False", "Deleting=True"}, message: `"v1", and for 1 PavStage`},
+		"the CSIDriver goes first":                       {spoil: deleting, want: deleteDriver},
+		"then the provisioner":                           {spoil: func(o *snapshot) { deleting(o); o.driver = nil }, want: release},
+		"a foreign CSIDriver stays":                      {spoil: func(o *snapshot) { deleting(o); o.driver.Labels = nil }, want: release},
+		"without a finalizer there is nothing to do":     {spoil: func(o *snapshot) { deleting(o); o.provisioner.Finalizers = []string{"other"} }, want: nothing},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

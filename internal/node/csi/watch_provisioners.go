@@ -26,8 +26,8 @@ import (
 
 // WatchProvisioners keeps a driver registered for every PavProvisioner that the controller agent has accepted, but
 // not for names of other drivers. A driver stays until its PavProvisioner is gone, so that volumes can be unstaged
-// while the PavProvisioner is being deleted. If the PavProvisioner was removed by force, the driver stays until the
-// node has no stage of it. The services depend on the PavProvisioner's topology keys, and are replaced when these
+// while the PavProvisioner is being deleted. If the PavProvisioner was removed by force, or has no volumes any more, the
+// driver stays until the node has no stage of it. The services depend on the PavProvisioner's topology keys, and are replaced when these
 // change.
 func WatchProvisioners(mgr manager.Manager, registry *Registry, stages Stages, services func(name string, topologyKeys []string) Services) error {
 	p := &provisioners{
@@ -91,6 +91,16 @@ func (p *provisioners) Reconcile(ctx context.Context, request ctrl.Request) (ctr
 	if !provisioner.IsAccepted() {
 		return ctrl.Result{}, nil
 	}
+	if !provisioner.Spec.HasVolumes() {
+		// The end of a stage is an event, and brings the next pass.
+		has, err := p.stages.HasStages(ctx, request.Name)
+		if err != nil {
+			return ctrl.Result{}, err
+		}
+		if !has {
+			return ctrl.Result{}, p.registry.Unregister(request.Name)
+		}
+	}
 	return ctrl.Result{}, p.registry.Register(request.Name, p.services(request.Name, provisioner.TopologyKeys()))
 }
 
@@ -144,6 +154,9 @@ func (p *provisioners) register(ctx context.Context) error {
 	names := []string{pavv1.Driver}
 	for i := range list.Items {
 		provisioner := &list.Items[i]
+		if !provisioner.Spec.HasVolumes() {
+			continue // Reconcile looks for stages that are left
+		}
 		names = append(names, provisioner.Name)
 		if provisioner.IsAccepted() {
 			// Reconcile repeats it, and returns its error.
