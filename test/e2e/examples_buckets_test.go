@@ -24,6 +24,8 @@ func TestExample_Buckets(t *testing.T) {
 	e.follow(t, "Start the server")
 	prints(t, e.follow(t, "Claim a bucket and use it"), "Hello, bucket!")
 	e.follow(t, "The claim says what it has got")
+	e.follow(t, "Pods can have the bucket as a directory")
+	e.follow(t, "The volume has an account of its own")
 	claim := read(t, &obcv1.ObjectBucketClaim{ObjectMeta: objectMeta(e.namespace, "photos")})
 	awaitBucket(t, claim)
 	bucket, user := claim.Spec.BucketName, account(t, claim)

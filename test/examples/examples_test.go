@@ -52,6 +52,7 @@ func pav(t *testing.T, args ...string) (stdout, stderr string, err error) {
 // sections.
 var optional = map[string]string{
 	"volumeExpansion": "expansion", "volumeModification": "modification", "snapshotCreation": "snapshots", "snapshotDeletion": "snapshots",
+	"bucketAccessGrant": "access to buckets", "bucketAccessRevoke": "the end of access",
 }
 
 var section = regexp.MustCompile(`(?m)^  ([a-zA-Z]+):`)
@@ -104,7 +105,7 @@ func TestDefinition_IsShortAndLintFindsNothing(t *testing.T) {
 func TestBuckets_AreShort(t *testing.T) {
 	const most = 120
 	lines := 0
-	for _, file := range []string{"provisioner.yaml", "usage.yaml"} {
+	for _, file := range []string{"provisioner.yaml", "usage.yaml", "volume.yaml"} {
 		lines += strings.Count(read(t, filepath.Join("../../examples/9-buckets", file)), "\n")
 	}
 	if lines > most {
@@ -147,8 +148,8 @@ func TestScripts_PassShellcheck(t *testing.T) {
 						t.Fatalf("render: %v\n%s", err, errs)
 					}
 					found := scripts(t, out)
-					if buckets := filepath.Base(directory) == "9-buckets"; buckets && len(found) != 4 {
-						t.Errorf("there are the scripts %q, want four", slices.Collect(maps.Keys(found)))
+					if buckets := filepath.Base(directory) == "9-buckets"; buckets && len(found) != 6 {
+						t.Errorf("there are the scripts %q, want six", slices.Collect(maps.Keys(found)))
 					}
 					for phase, script := range found {
 						checkScript(t.Context(), t, phase, script)
