@@ -149,3 +149,44 @@ func TestCheckRequester(t *testing.T) {
 		})
 	}
 }
+
+// The access of a volume is wanted as long as the record of the volume is there: another claim may have the volume than the one that it was
+// created for.
+func TestCheckRequester_OfAVolume(t *testing.T) {
+	for name, test := range map[string]struct {
+		change  func(*pavv1.PavVolume) // nil if there is no PavVolume
+		claim   bool
+		refused bool
+	}{
+		"the volume is there":            {change: func(*pavv1.PavVolume) {}},
+		"the volume is gone":             {claim: true, refused: true},
+		"the volume is no bucket":        {change: func(v *pavv1.PavVolume) { v.Spec.BucketRef = nil }, refused: true},
+		"the volume is another's":        {change: func(v *pavv1.PavVolume) { v.Spec.ClaimRef.UID = "v" }, refused: true},
+		"it is of another provisioner":   {change: func(v *pavv1.PavVolume) { v.Spec.Provisioner = "other" }, refused: true},
+		"the volume and its claim exist": {change: func(*pavv1.PavVolume) {}, claim: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var objects []client.Object
+			if test.change != nil {
+				volume := &pavv1.PavVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-u"}}
+				volume.Spec.Provisioner, volume.Spec.ClaimRef = "p", pavv1.ClaimReference{Namespace: "tenant", Name: "photos", UID: "u"}
+				volume.Spec.BucketRef = &pavv1.VolumeBucketReference{Name: "b-u"}
+				test.change(volume)
+				objects = append(objects, volume)
+			}
+			if test.claim {
+				objects = append(objects, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "photos", UID: "u"}})
+			}
+			w := newWorld(t, requested(ofAVolume, requesterGone), objects...)
+			if err := w.checkRequester(t.Context(), w.record(t)); (err != nil) != test.refused || podplan.IsRefusal(err) != test.refused {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// ofAVolume lets a volume ask for the access.
+func ofAVolume(s *state) {
+	s.record.Spec.API = pavv1.BucketAPIVolume
+	s.record.Spec.Requester = pavv1.AccessRequester{Kind: "PersistentVolumeClaim", Namespace: "tenant", Name: "photos", UID: "u"}
+}
