@@ -12,6 +12,10 @@ const (
 
 	// overlap is how long the former account of an access works after a rotation, by default.
 	overlap = time.Hour
+
+	// maxHeld is how many former accounts of a volume may be held for nodes before the volume gets no others by itself. A node may have a
+	// volume staged for years, and each account that it may have works, and is in the policy of the bucket, until the volume is unstaged.
+	maxHeld = 8
 )
 
 // Overlap returns how long a former account works after a rotation; the default if a definition grants no access any more.
@@ -31,7 +35,7 @@ func NextRotation(record *pavv1.PavBucketAccess, grant *pavv1.BucketAccessGrant)
 	}
 	granted := current.GrantedAt.Time
 	var at time.Time
-	if every := rotateEvery(record, grant); every > 0 {
+	if every := rotateEvery(record, grant); every > 0 && heldIn(record) < maxHeld {
 		at = granted.Add(every)
 	}
 	if current.ExpiresAt != nil {
@@ -60,4 +64,15 @@ func rotateEvery(record *pavv1.PavBucketAccess, grant *pavv1.BucketAccessGrant) 
 		return grant.RotateEvery.Duration
 	}
 	return 0
+}
+
+// heldIn returns how many former accounts of an access are held.
+func heldIn(record *pavv1.PavBucketAccess) int {
+	count := 0
+	for i := range record.Status.Former {
+		if record.Status.Former[i].Held {
+			count++
+		}
+	}
+	return count
 }

@@ -189,15 +189,18 @@ func TestDecide(t *testing.T) {
 		}),
 			want: rule.Wait, reason: "PodStopping"},
 
-		"the bucket of a volume is given up":                     {state: granted(rotates(30*time.Minute), func(s *state) { s.buckets[0].Spec.Released = true }), want: stepGrant},
-		"a former account of a volume is held":                   {state: granted(heldAccount(0), stagedWith(nil)), want: rule.Done},
-		"a node has a former account":                            {state: granted(heldAccount(0), stagedWith(new(int32(0)))), want: rule.Done},
-		"a node may have a former account, as its pod waited":    {state: granted(heldAccount(1), stagedWith(new(int32(0)))), want: rule.Done},
-		"a node has a later account":                             {state: granted(heldAccount(0), stagedWith(new(int32(1)))), want: stepLetGo},
-		"no node has the volume staged":                          {state: granted(heldAccount(0)), want: stepLetGo},
-		"no node has the former account, whose time is not over": {state: granted(former(account(0, until(time.Minute)))), want: rule.Done},
-		"the volume goes, and a former account is held":          {state: requested(released, heldAccount(0)), want: stepRevoke},
-		"another account of a volume is due":                     {state: granted(rotates(30*time.Minute), heldAccount(0), stagedWith(nil)), want: stepGrant},
+		"the bucket of a volume is given up":                        {state: granted(rotates(30*time.Minute), func(s *state) { s.buckets[0].Spec.Released = true }), want: stepGrant},
+		"a former account of a volume is held":                      {state: granted(heldAccount(0), stagedWith(nil)), want: rule.Done},
+		"a node has a former account":                               {state: granted(heldAccount(0), stagedWith(new(int32(0)))), want: rule.Done},
+		"a node may have a former account, as its pod waited":       {state: granted(heldAccount(1), stagedWith(new(int32(0)))), want: rule.Done},
+		"a node has a later account":                                {state: granted(heldAccount(0), stagedWith(new(int32(1)))), want: stepLetGo},
+		"a node may have an account of this access, not of another": {state: granted(heldAccount(0), stagedWith(new(int32(1))), madeSinceStaged), want: rule.Done},
+		"a node has a former account that has ended":                {state: granted(heldAccount(0, expires(-time.Second)), stagedWith(new(int32(0)))), want: stepLetGo},
+		"a node has a former account that ends":                     {state: granted(heldAccount(0, expires(time.Second)), stagedWith(new(int32(0)))), want: rule.Done},
+		"no node has the volume staged":                             {state: granted(heldAccount(0)), want: stepLetGo},
+		"no node has the former account, whose time is not over":    {state: granted(former(account(0, until(time.Minute)))), want: rule.Done},
+		"the volume goes, and a former account is held":             {state: requested(released, heldAccount(0)), want: stepRevoke},
+		"another account of a volume is due":                        {state: granted(rotates(30*time.Minute), heldAccount(0), stagedWith(nil)), want: stepGrant},
 
 		"clients have access":                                           {state: granted(), want: rule.Done},
 		"its PavBucketAccess is deleted by hand":                        {state: granted(deletedByHand), want: rule.Wait, reason: "InUse"},
@@ -248,17 +251,27 @@ func TestDecide(t *testing.T) {
 }
 
 // heldAccount records a former account of a volume that nodes may use. Its time is over.
-func heldAccount(number int32) edit {
+func heldAccount(number int32, edits ...func(*pavv1.GrantedAccount)) edit {
 	return func(s *state) {
 		s.record.Spec.API = pavv1.BucketAPIVolume
-		former(account(number, until(-time.Minute), func(a *pavv1.GrantedAccount) { a.Held = true }))(s)
+		former(account(number, append(edits, until(-time.Minute), func(a *pavv1.GrantedAccount) { a.Held = true })...))(s)
 	}
 }
+
+// expires lets the credentials of an account end some time from now.
+func expires(in time.Duration) func(*pavv1.GrantedAccount) {
+	return func(a *pavv1.GrantedAccount) { a.ExpiresAt = new(metav1.NewTime(noon.Add(in))) }
+}
+
+// madeSinceStaged lets an administrator have removed an earlier access of the volume by force, after the volume was staged.
+func madeSinceStaged(s *state) { s.record.CreationTimestamp = metav1.NewTime(noon.Add(-time.Minute)) }
 
 // stagedWith records a stage of the volume, with the account that it has recorded, if any.
 func stagedWith(account *int32) edit {
 	return func(s *state) {
-		s.stages = append(s.stages, &pavv1.PavStage{Status: pavv1.PavStageStatus{BucketAccount: account}})
+		s.stages = append(s.stages, &pavv1.PavStage{
+			ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(noon.Add(-time.Minute))}, Status: pavv1.PavStageStatus{BucketAccount: account},
+		})
 	}
 }
 

@@ -20,10 +20,12 @@ import (
 // was replaced, for as long as the volume is staged there.
 func (o observation) ofVolume() bool { return o.record.Spec.API == pavv1.BucketAPIVolume }
 
-// unused returns the former account that is held, and that no node uses any more; nil if there is none.
+// unused returns the former account that is held, and that no node uses any more, or can use; nil if there is none.
 func (o observation) unused() *pavv1.GrantedAccount {
 	for i := range o.record.Status.Former {
-		if former := &o.record.Status.Former[i]; former.Held && !o.isUsed(former.Number) {
+		former := &o.record.Status.Former[i]
+		over := former.ExpiresAt != nil && !o.now.Before(former.ExpiresAt.Time)
+		if former.Held && (over || !o.isUsed(former.Number)) {
 			return former
 		}
 	}
@@ -32,10 +34,11 @@ func (o observation) unused() *pavv1.GrantedAccount {
 
 // isUsed reports whether a node may have the volume staged with an account. The staging pod of a stage may have the credentials of the
 // account that the stage has recorded, or of any later one: those in the Secret when its containers started. A stage that has not recorded
-// any may have those of any account.
+// any may have those of any account, and so may one that is not newer than the access: an administrator may have removed an earlier access
+// of the volume by force, whose accounts had the same numbers.
 func (o observation) isUsed(number int32) bool {
 	for _, stage := range o.stages {
-		if has := stage.Status.BucketAccount; has == nil || *has <= number {
+		if has := stage.Status.BucketAccount; has == nil || *has <= number || !stage.CreationTimestamp.After(o.record.CreationTimestamp.Time) {
 			return true
 		}
 	}

@@ -187,6 +187,8 @@ func accountDetail(f *Facts, record *pavv1.PavBucketAccess, account *pavv1.Grant
 		text += ", in use"
 	case account.GrantedAt == nil:
 		return text + ", of an attempt that failed, to be revoked; it may not exist"
+	case account.Held && !record.Spec.Released:
+		return text + ", replaced, works until no node has the volume staged with it"
 	case account.RevokeAfter != nil && f.Now.Before(account.RevokeAfter.Time) && !record.Spec.Released:
 		return text + ", replaced, works until it is revoked " + relative(f, account.RevokeAfter.Time)
 	default:

@@ -215,3 +215,16 @@ func TestTitle_OfABucket(t *testing.T) {
 		}
 	}
 }
+
+func TestAccountDetail_OfAVolume(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	over := metav1.NewTime(now.Add(-time.Minute))
+	record := &pavv1.PavBucketAccess{}
+	record.Status.Former = []pavv1.GrantedAccount{{AccountName: "ba-u1", GrantedAt: &over, RevokeAfter: &over, Held: true}}
+	for released, want := range map[bool]string{false: "ba-u1, replaced, works until no node has the volume staged with it", true: "ba-u1, to be revoked"} {
+		record.Spec.Released = released
+		if got := accountDetail(&Facts{Now: now}, record, &record.Status.Former[0]); got != want {
+			t.Errorf("released %t: got %q", released, got)
+		}
+	}
+}
