@@ -101,12 +101,15 @@ func TestDecide_OnBuckets(t *testing.T) {
 		"in use":                                  {state: used().with(ofClaimedBucket).with(bucketShown), want: stepDone},
 		"in use, with another account":            {state: used().with(ofClaimedBucket).with(bucketShown).with(onBucket(func(b *bucket) { b.access.Status.Current.Number = 3 })), want: stepShowBucket},
 		"in use, and hidden":                      {state: used().with(ofClaimedBucket), want: stepShowBucket},
-		"in use, its access was removed":          {state: used().with(ofClaimedBucket).with(bucketShown).with(onBucket(noAccess)), want: stepRecordAccess},
+		"in use, its access was removed":          {state: used().with(ofClaimedBucket).with(bucketShown).with(onBucket(noAccess)), want: stepHideBucket},
+		"in use, its access was removed, hidden":  {state: used().with(ofClaimedBucket).with(onBucket(noAccess)), want: stepRecordAccess},
 		"in use, and its provisioner was removed": {state: used().with(ofClaimedBucket).with(onBucket(noAccess)).with(func(o *observation) { o.provisioner = nil }), want: stepDone},
 		"in use, its access is new":               {state: used().with(ofClaimedBucket).with(onBucket(notGranted)), want: stepDone},
-		"in use, its bucket and access are gone":  {state: used().with(ofClaimedBucket).with(bucketShown).with(onBucket(noAccess)).with(onBucket(noBucket)), want: stepWait, message: "so that the volume gets no access to it"},
+		"in use, its bucket and access are gone":  {state: used().with(ofClaimedBucket).with(bucketShown).with(onBucket(noAccess)).with(onBucket(noBucket)), want: stepHideBucket},
+		"in use, both are gone, and it is hidden": {state: used().with(ofClaimedBucket).with(onBucket(noAccess)).with(onBucket(noBucket)), want: stepWait, message: "so that the volume gets no access to it"},
 		"in use, the claim of its bucket goes":    {state: used().with(ofClaimedBucket).with(bucketShown).with(onBucket(releasedBucket)), want: stepDone},
-		"in use, its access was given up":         {state: used().with(ofClaimedBucket).with(bucketShown).with(onBucket(releasedAccess)), want: stepDone},
+		"in use, its access was given up":         {state: used().with(ofClaimedBucket).with(bucketShown).with(onBucket(releasedAccess)), want: stepHideBucket},
+		"in use, its access is being revoked":     {state: used().with(ofClaimedBucket).with(onBucket(releasedAccess)), want: stepDone},
 
 		// Released, Delete. No deletion pod ever runs.
 		"released":                              {state: in(ready, released, deletePolicy).with(withDeletionPod).with(ofClaimedBucket).with(bucketShown), want: stepMarkDeleting},
@@ -125,15 +128,18 @@ func TestDecide_OnBuckets(t *testing.T) {
 		"deleted":                               {state: without(deleting, deletePolicy).with(deletedStorage).with(ofClaimedBucket).with(onBucket(noAccess)), want: stepForget},
 
 		// Released, Retain.
-		"retained":                                   {state: kept().with(ofOwnBucket).with(bucketShown), want: stepHideBucket},
-		"retained, and staged":                       {state: kept().with(ofOwnBucket).with(bucketShown).with(heldBy(stagedOn("n1")...)), want: stepWait, message: "to be unstaged on node n1"},
-		"retained, and its own bucket is left":       {state: kept().with(ofOwnBucket).with(onBucket(noAccess)), want: stepReleaseBucket},
-		"retained, with snapshots":                   {state: kept().with(ofOwnBucket).with(onBucket(noAccess)).with(func(o *observation) { o.dependents = []string{"s"} }), want: stepReleaseBucket},
-		"retained, and so is its own bucket":         {state: kept().with(ofOwnBucket).with(onBucket(noAccess)).with(bucketIs(pavv1.BucketRetained)), want: stepRetain},
-		"retained, and the bucket is another's":      {state: kept().with(ofClaimedBucket).with(onBucket(noAccess)), want: stepRetain},
-		"retained, its PersistentVolume is gone":     {state: without(ready, retainPolicy).with(ofClaimedBucket), want: stepReleaseAccess},
-		"retained, and a claim has the volume again": {state: in(retained, bound, retainPolicy).with(ofClaimedBucket).with(onBucket(noAccess)).with(func(o *observation) { o.volume.Finalizers = []string{pavv1.VolumeFinalizer} }), want: stepMarkReady},
-		"had by a claim again":                       {state: in(ready, bound, retainPolicy).with(ofClaimedBucket).with(onBucket(noAccess)), want: stepRecordAccess},
+		"retained":                                    {state: kept().with(ofOwnBucket).with(bucketShown), want: stepHideBucket},
+		"retained, and staged":                        {state: kept().with(ofOwnBucket).with(bucketShown).with(heldBy(stagedOn("n1")...)), want: stepWait, message: "to be unstaged on node n1"},
+		"retained, and its own bucket is left":        {state: kept().with(ofOwnBucket).with(onBucket(noAccess)), want: stepReleaseBucket},
+		"retained, with snapshots":                    {state: kept().with(ofOwnBucket).with(onBucket(noAccess)).with(func(o *observation) { o.dependents = []string{"s"} }), want: stepReleaseBucket},
+		"retained, and so is its own bucket":          {state: kept().with(ofOwnBucket).with(onBucket(noAccess)).with(bucketIs(pavv1.BucketRetained)), want: stepRetain},
+		"retained, and the bucket is another's":       {state: kept().with(ofClaimedBucket).with(onBucket(noAccess)), want: stepRetain},
+		"retained, its PersistentVolume is gone":      {state: without(ready, retainPolicy).with(ofClaimedBucket), want: stepReleaseAccess},
+		"retained, and a claim has the volume again":  {state: in(retained, bound, retainPolicy).with(ofClaimedBucket).with(onBucket(noAccess)).with(func(o *observation) { o.volume.Finalizers = []string{pavv1.VolumeFinalizer} }), want: stepMarkReady},
+		"retained, and a claim can get it":            {state: in(retained, corev1.VolumeAvailable, retainPolicy).with(ofClaimedBucket).with(onBucket(noAccess)), want: stepDone},
+		"retained, and access is left after all":      {state: in(retained, released, retainPolicy).with(ofClaimedBucket), want: stepReleaseAccess},
+		"retained, both are gone, and access is left": {state: without(retained, retainPolicy).with(ofClaimedBucket), want: stepReleaseAccess},
+		"had by a claim again":                        {state: in(ready, bound, retainPolicy).with(ofClaimedBucket).with(onBucket(noAccess)), want: stepRecordAccess},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -237,11 +237,11 @@ var withPVTable = table{
 	{Name: "the PavVolume of a volume in use is deleted", When: inUse(func(o observation) bool { return o.deleting() && o.volume.Status.Phase == pavv1.VolumeReady }), Then: func(o observation) decision {
 		return waitingToDelete("InUse", fmt.Sprintf("PersistentVolume %q is still in use: delete its claim", o.pv.Name), true)
 	}},
-	{Name: "a volume in use is not known to have access to its bucket", When: inUse(func(o observation) bool { return o.ofBucket() && !o.isBucketShown() }), Then: bucketUseTable.Decide},
+	{Name: "a volume in use is not known to have access to its bucket", When: inUse(func(o observation) bool { return o.ofBucket() && !o.retained() && !o.isBucketShown() }), Then: bucketUseTable.Decide},
 	{Name: "the volume is in use", When: inUse(always), Then: decideUse},
 	{Name: "the volume is released, with reclaim policy Delete", When: func(o observation) bool { return policyOf(o.ownPV()) == corev1.PersistentVolumeReclaimDelete }, Then: deletionTable.Decide},
 	{Name: "the volume is deleted after its PavVolume", When: func(o observation) bool { return o.reclaimed(o.ownPV()) }, Then: to(stepDone)},
-	{Name: "the volume of a bucket is released, with reclaim policy Retain", When: func(o observation) bool { return !o.retained() && o.bucketLeft() }, Then: releaseTable.Decide},
+	{Name: "the volume of a bucket is released, with reclaim policy Retain", When: observation.bucketLeft, Then: releaseTable.Decide},
 	{Name: "the volume is released, with reclaim policy Retain", When: func(o observation) bool { return !o.retained() }, Then: to(stepRetain)},
 	{Name: "the volume is retained", When: always, Then: to(stepDone)},
 }
@@ -253,8 +253,8 @@ var withoutPVTable = table{
 		return rule.InDoubt(rule.Tell(fmt.Sprintf("PersistentVolume %q was removed by force before the claim was bound to it, and its storage is retained, with the handle %q: create the PersistentVolume again, or delete the claim and create another one",
 			o.volume.Name, o.volume.Status.Handle)))
 	}},
-	{Name: "the storage of a deleted PersistentVolume is retained", When: func(o observation) bool { return !o.deletes() && o.retained() }, Then: to(stepDone)},
 	{Name: "the bucket of a deleted PersistentVolume is to be retained", When: func(o observation) bool { return !o.deletes() && o.bucketLeft() }, Then: releaseTable.Decide},
+	{Name: "the storage of a deleted PersistentVolume is retained", When: func(o observation) bool { return !o.deletes() && o.retained() }, Then: to(stepDone)},
 	{Name: "the storage of a deleted PersistentVolume is to be retained", When: func(o observation) bool { return !o.deletes() }, Then: to(stepRetain)},
 	// A retained volume is deleted only by an administrator who changes its policy and deletes it.
 	{Name: "a retained volume is deleted after its PavVolume", When: func(o observation) bool { return o.retained() && !o.deleting() }, Then: to(stepDone)},

@@ -52,6 +52,8 @@ var grantingTable = table{
 // bucketUseTable is for a volume in use whose status does not say what staging needs to know of its bucket. A claim may have got a volume
 // that was retained, or an administrator may have removed a record by force.
 var bucketUseTable = table{
+	// Until there is another access, nodes would wait for a Secret that is gone, and record an account of the former one.
+	{Name: "the access of a volume in use is gone", When: func(o observation) bool { return !o.keepsAccess() && o.volume.Status.Bucket != nil }, Then: to(stepHideBucket)},
 	{Name: "the bucket of a volume in use is gone", When: func(o observation) bool { return o.bucketGone() != "" && !o.hasAccess() }, Then: func(o observation) decision {
 		return rule.InDoubt(rule.Tell(o.bucketGone() + ", so that the volume gets no access to it, and no node begins to stage the volume"))
 	}},
@@ -59,6 +61,9 @@ var bucketUseTable = table{
 	{Name: "a volume in use has no access yet", When: func(o observation) bool { return !o.hasAccess() || o.bucket.record == nil }, Then: to(stepDone)},
 	{Name: "the account of a volume in use was replaced", When: always, Then: to(stepShowBucket)},
 }
+
+// keepsAccess reports whether the volume has access that is not given up, or is being given access.
+func (o observation) keepsAccess() bool { return o.bucket.access != nil && !o.bucket.access.Spec.Released }
 
 // releaseTable is for a volume that nobody can use any more, and whose bucket, or access to it, is left.
 var releaseTable = table{
