@@ -30,6 +30,20 @@ func (o observation) ofBucket() bool { return o.volume.Spec.BucketRef != nil }
 // ownsBucket reports whether the bucket is the volume's own: it is created for the volume, and deleted with it.
 func (o observation) ownsBucket() bool { return o.ofBucket() && !o.volume.Spec.BucketRef.IsClaimed() }
 
+// bucketID returns the identifier of the bucket that the volume is, which is its handle; "" if it is none, or that is not known yet.
+func (o observation) bucketID() string {
+	switch {
+	case !o.ofBucket():
+		return ""
+	case o.volume.Spec.BucketRef.BucketID != "":
+		return o.volume.Spec.BucketRef.BucketID
+	case o.bucket == nil || o.bucket.record == nil:
+		return ""
+	default:
+		return o.bucket.record.Status.BucketID
+	}
+}
+
 // bucketLeft reports whether the volume has access to its bucket, or has a bucket of its own that does not belong to the administrator.
 func (o observation) bucketLeft() bool {
 	return o.bucket != nil && (o.bucket.access != nil || o.ownBucketLeft())

@@ -301,15 +301,32 @@ func (r *Reconciler) releaseBucket(ctx context.Context, o observation, d decisio
 	if err != nil {
 		return err
 	}
-	policy := corev1.PersistentVolumeReclaimDelete
-	if !live.pending() && live.retainedMeanwhile() {
-		policy = corev1.PersistentVolumeReclaimRetain
+	policy := corev1.PersistentVolumeReclaimRetain
+	if !live.retainsBucket() {
+		policy = corev1.PersistentVolumeReclaimDelete
+		if err := r.checkBucketUnused(ctx, live); err != nil {
+			return err
+		}
 	}
 	if err := r.giveUpBucket(ctx, live.bucket.record, policy); err != nil {
 		return err
 	}
 	ctrl.LoggerFrom(ctx).Info("released the bucket of a volume", observability.Bucket, live.bucket.record.Name)
 	return nil
+}
+
+// checkBucketUnused asks the API server whether no other object has the bucket as its storage. An administrator can write a PersistentVolume
+// of any handle.
+func (r *Reconciler) checkBucketUnused(ctx context.Context, o observation) error {
+	id := o.bucketID()
+	if id == "" {
+		return nil // no PersistentVolume can name a bucket that nobody knows of
+	}
+	others, err := r.liveOthers(ctx, o, id)
+	if err == nil && len(o.bucketUsers(others)) > 0 {
+		err = reconcile.ErrStale
+	}
+	return err
 }
 
 // giveUpBucket writes that a bucket is to be deleted or retained.

@@ -2,6 +2,8 @@ package volume
 
 import (
 	"fmt"
+	"slices"
+	"time"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/rule"
@@ -31,6 +33,9 @@ const (
 	// stepReleaseBucket: the volume has no access any more; its own bucket is to be deleted or retained.
 	stepReleaseBucket step = "ReleaseBucket"
 )
+
+// usersAgain is how soon PaV looks again who uses a bucket that was never a volume.
+const usersAgain = 30 * time.Second
 
 // grantingTable is for a volume that waits for its bucket, or for access to it.
 var grantingTable = table{
@@ -63,7 +68,9 @@ var bucketUseTable = table{
 }
 
 // keepsAccess reports whether the volume has access that is not given up, or is being given access.
-func (o observation) keepsAccess() bool { return o.bucket.access != nil && !o.bucket.access.Spec.Released }
+func (o observation) keepsAccess() bool {
+	return o.bucket.access != nil && !o.bucket.access.Spec.Released
+}
 
 // releaseTable is for a volume that nobody can use any more, and whose bucket, or access to it, is left.
 var releaseTable = table{
@@ -73,6 +80,9 @@ var releaseTable = table{
 	{Name: "the access of the volume is being revoked", When: func(o observation) bool { return o.bucket.access != nil }, Then: func(o observation) decision {
 		return waitingToDelete("AccessNotRevoked", fmt.Sprintf("waiting until the account of the volume is revoked: PavBucketAccess %q", o.bucket.access.Name), false)
 	}},
+	{Name: "another object uses the bucket to delete", When: func(o observation) bool {
+		return !o.bucket.record.Spec.Released && !o.retainsBucket() && len(o.bucketUsers(o.others)) > 0
+	}, Then: stillUsed},
 	{Name: "the own bucket of the volume is not released", When: func(o observation) bool { return !o.bucket.record.Spec.Released }, Then: to(stepReleaseBucket)},
 	{Name: "the own bucket of the volume is being deleted", When: always, Then: func(o observation) decision {
 		return waitingToDelete("BucketNotDeleted", fmt.Sprintf("waiting for the bucket of the volume, PavBucket %q", o.bucket.record.Name), false)
@@ -82,6 +92,29 @@ var releaseTable = table{
 // isStillStaged reports whether nodes have the volume staged. Nobody can have staged one that never had a PersistentVolume.
 func (o observation) isStillStaged() bool {
 	return (!o.pending() || o.ownPV() != nil) && len(reconcile.StagedOn(o.others)) > 0
+}
+
+// retainsBucket reports whether the bucket of the volume stays when the volume goes. One that was never a volume does not.
+func (o observation) retainsBucket() bool { return !o.pending() && o.retainedMeanwhile() }
+
+// bucketUsers returns those of the other objects with the volume's handle that keep its bucket from being deleted. Nobody can have staged a
+// volume that never had a PersistentVolume.
+func (o observation) bucketUsers(others []reconcile.Holder) []reconcile.Holder {
+	if !o.pending() || o.ownPV() != nil {
+		return others
+	}
+	return slices.DeleteFunc(slices.Clone(others), func(h reconcile.Holder) bool { return h.Kind == reconcile.KindStage })
+}
+
+// stillUsed decides about a volume whose own bucket is to be deleted while other objects have it as their storage. What these objects are
+// is not indexed by buckets that are no volumes yet.
+func stillUsed(o observation) decision {
+	d := waitingToDelete("StillInUse", fmt.Sprintf("%s has the bucket %q as its storage; the bucket is deleted after that object: delete the object or, to keep the bucket, set the reclaim policy to Retain",
+		describe(o.bucketUsers(o.others)[0]), o.bucketID()), true)
+	if o.pending() {
+		d.After = usersAgain
+	}
+	return d
 }
 
 // stillShared decides about a volume whose bucket another object has as its storage.

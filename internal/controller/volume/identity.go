@@ -39,6 +39,8 @@ func (o observation) identity() (string, knowledge) {
 		return o.ownPV().Spec.CSI.VolumeHandle, handleKnown
 	case status.Plan != nil && status.Plan.Handle != "":
 		return status.Plan.Handle, handleKnown
+	case o.bucketID() != "":
+		return o.bucketID(), handleKnown
 	case o.inConflict():
 		return status.Conflict.Handle, handleKnown
 	case o.creationOver():

@@ -95,6 +95,9 @@ func TestIdentity(t *testing.T) {
 		"reverting, failure of another workflow: unknown":                             {state: failedCreation(9, says(`{"handle":"x"}`)).with(func(o *observation) { o.volume.Status.Failure.Workflow = "validate" }), never: true},
 		"after a conflict: the handle of the conflict":                                {state: conflicted("x"), want: "x"},
 		"volume being deleted":                                                        {state: in(pavv1.VolumeDeleting, corev1.VolumeReleased, deletePolicy), want: "h"},
+		"the bucket of a claim":                                                       {state: fresh().with(ofClaimedBucket), want: "h"},
+		"its own bucket":                                                              {state: fresh().with(ofOwnBucket), want: "h"},
+		"its own bucket, not recorded: the default":                                   {state: fresh().with(ofOwnBucket).with(onBucket(noBucket)), want: "pvc-u1"},
 		"record of an earlier version":                                                {state: at(pavv1.StepReverting).with(unidentified), never: true},
 	}
 	for name, test := range tests {
