@@ -128,6 +128,9 @@ func TestDecide_OnBuckets(t *testing.T) {
 		"another object has what goes already":  {state: dying().with(ofOwnBucket).with(onBucket(noAccess)).with(onBucket(releasedBucket)).with(heldBy(holder("PersistentVolume", "by-hand", ""))), want: stepWait, message: "waiting for the bucket of the volume"},
 		"its own bucket has snapshots": {state: dying().with(ofOwnBucket).with(onBucket(noAccess)).with(func(o *observation) { o.dependents = []string{"s"} }),
 			want: stepWait, message: "1 snapshots exist"},
+		"a claimed bucket has snapshots":        {state: dying().with(ofClaimedBucket).with(func(o *observation) { o.dependents = []string{"s"} }), want: stepWait, message: "1 snapshots exist"},
+		"a claimed bucket is being read":        {state: dying().with(ofClaimedBucket).with(func(o *observation) { o.readers = []string{"PavSnapshot s"} }), want: stepWait, message: "waiting for PavSnapshot s, for which a pod reads the volume"},
+		"the access to its own bucket can go":   {state: dying().with(ofOwnBucket).with(func(o *observation) { o.dependents = []string{"s"} }), want: stepReleaseAccess},
 		"deleted, and access is left after all": {state: without(deleting, deletePolicy).with(deletedStorage).with(ofClaimedBucket), want: stepReleaseAccess},
 		"deleted":                               {state: without(deleting, deletePolicy).with(deletedStorage).with(ofClaimedBucket).with(onBucket(noAccess)), want: stepForget},
 

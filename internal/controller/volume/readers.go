@@ -82,9 +82,21 @@ func (r *Reconciler) confirmDependents(ctx context.Context, o *observation) erro
 	return nil
 }
 
-// deletesStorage reports whether a step deletes the storage of a volume, or records that it is deleted.
+// deletesStorage reports whether a step deletes the storage of a volume, lets others delete it, or records that it is deleted. The access of
+// a volume is what keeps a bucket that another object claimed.
 func (o observation) deletesStorage(next step) bool {
-	return !o.pending() && (next == stepDelete || next == stepReleaseBucket && !o.retainedMeanwhile() || next == stepMarkDeleted && o.volume.Status.Pod == nil)
+	switch next {
+	case stepDelete:
+		return !o.pending()
+	case stepReleaseBucket:
+		return !o.pending() && !o.retainedMeanwhile()
+	case stepReleaseAccess:
+		return !o.pending() && !o.retainedMeanwhile() && !o.ownsBucket()
+	case stepMarkDeleted:
+		return !o.pending() && o.volume.Status.Pod == nil
+	default:
+		return false
+	}
 }
 
 // decideRead decides about a volume that is to change or to be deleted while others need its storage as it is.
@@ -119,7 +131,7 @@ func (o observation) oldWaits(d decision) []string {
 // conditionsOfChanges are the conditions that report steps which change a volume.
 var conditionsOfChanges = map[step]string{
 	stepExpand: pavv1.VolumeExpanded, stepModify: pavv1.VolumeModified, stepDelete: pavv1.VolumeDeleted, stepMarkDeleted: pavv1.VolumeDeleted,
-	stepReleaseBucket: pavv1.VolumeDeleted,
+	stepReleaseBucket: pavv1.VolumeDeleted, stepReleaseAccess: pavv1.VolumeDeleted,
 }
 
 // dropReaders removes readers from the record that do not exist any more, and that something waits for readers.
