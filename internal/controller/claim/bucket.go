@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -21,6 +22,9 @@ import (
 type bucketSource struct {
 	// record is the PavBucket of the object; nil if it has none.
 	record *pavv1.PavBucket
+
+	// unreadable says that the controller agent may not read the object.
+	unreadable bool
 }
 
 // namesBucket reports whether the claim names the claim of a bucket as its source, and the provisioner has buckets. Where it has none, the
@@ -54,6 +58,8 @@ func refuseBucket(o snapshot) string {
 // problem returns why the volume cannot be the bucket, or "". It continues the name of the object that claimed the bucket.
 func (b *bucketSource) problem(o snapshot) string {
 	switch {
+	case b != nil && b.unreadable:
+		return "cannot be read: the controller agent has the right to it only where deployment-buckets.yaml is applied"
 	case b == nil || b.record == nil:
 		return "does not exist, or has no bucket yet"
 	case b.record.Spec.Provisioner != o.provisioner.Name:
@@ -115,7 +121,8 @@ func (r *Reconciler) readBucket(ctx context.Context, claim *corev1.PersistentVol
 	api, key := protocol.BucketAPIOf(ref), types.NamespacedName{Namespace: claim.Namespace, Name: ref.Name}
 	found := &bucketSource{}
 	object, err := reconcile.ReadObject(ctx, r.Live, protocol.BucketClaimKind(api), key)
-	if meta.IsNoMatchError(err) || err == nil && object == nil {
+	found.unreadable = apierrors.IsForbidden(err)
+	if meta.IsNoMatchError(err) || found.unreadable || err == nil && object == nil {
 		return found, nil
 	}
 	if err != nil {

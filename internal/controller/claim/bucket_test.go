@@ -1,14 +1,22 @@
 package claim
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/reconcile/reconciletest"
 )
 
 // named returns a claim that is to be provisioned, and names the claim of a bucket.
@@ -44,6 +52,7 @@ func TestDecide_OnBuckets(t *testing.T) {
 		"another namespace":               {spoil: func(o *snapshot) { o.claim.Spec.DataSourceRef.Namespace = new("others") }, want: decision{refuse, "spec.dataSourceRef.namespace: a volume can only be a bucket of the claim's own namespace"}},
 		"its own namespace":               {spoil: func(o *snapshot) { o.claim.Spec.DataSourceRef.Namespace = new("apps") }, want: decision{action: create}},
 		"no claim of a bucket":            {spoil: func(o *snapshot) { o.bucket = &bucketSource{} }, want: decision{refuse, prefix + "does not exist, or has no bucket yet"}},
+		"a claim that cannot be read":     {spoil: func(o *snapshot) { o.bucket = &bucketSource{unreadable: true} }, want: decision{refuse, prefix + "cannot be read: the controller agent has the right to it only where deployment-buckets.yaml is applied"}},
 		"a bucket of another provisioner": {spoil: func(o *snapshot) { o.bucket.record.Spec.Provisioner = "other" }, want: decision{refuse, prefix + `has a bucket of PavProvisioner "other", and not of "demo", whose StorageClass "fast" the claim names`}},
 		"a bucket that is given up":       {spoil: func(o *snapshot) { o.bucket.record.Spec.Released = true }, want: decision{refuse, prefix + "is being deleted"}},
 		"a record that is being deleted":  {spoil: func(o *snapshot) { o.bucket.record.DeletionTimestamp = new(metav1.Now()) }, want: decision{refuse, prefix + "is being deleted"}},
@@ -88,5 +97,29 @@ func TestBucketRef(t *testing.T) {
 		if recorded, err := test.claim.recorded(); recorded != nil || err != nil {
 			t.Errorf("%s: the source %v is recorded, %v", name, recorded, err)
 		}
+	}
+}
+
+// Without deployment-buckets.yaml, the controller agent may not read claims of buckets, and the claim is told so.
+func TestReadBucket(t *testing.T) {
+	photos := schema.GroupResource{Group: "objectbucket.io", Resource: "objectbucketclaims"}
+	for name, test := range map[string]struct {
+		answer error
+		want   *bucketSource // nil for an error
+	}{
+		"there is none":                  {answer: apierrors.NewNotFound(photos, "photos"), want: &bucketSource{}},
+		"there is no such kind":          {answer: &meta.NoKindMatchError{}, want: &bucketSource{}},
+		"the agent has no right to it":   {answer: apierrors.NewForbidden(photos, "photos", nil), want: &bucketSource{unreadable: true}},
+		"the API server does not answer": {answer: apierrors.NewInternalError(errors.New("it is late"))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			live := interceptor.NewClient(reconciletest.Client(t), interceptor.Funcs{
+				Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error { return test.answer },
+			})
+			got, err := (&Reconciler{Live: live}).readBucket(t.Context(), named().claim)
+			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(bucketSource{})); diff != "" || (err != nil) != (test.want == nil) {
+				t.Errorf("%v (-want +got):\n%s", err, diff)
+			}
+		})
 	}
 }
