@@ -75,7 +75,7 @@ func (v *bucketVolume) secret() *corev1.Secret {
 func (v *bucketVolume) grant(t *testing.T, grants string) {
 	t.Helper()
 	pod := recordedPod(t, v.c, v.access, pavv1.WorkflowGrant, 1, v.account()+" in "+grants)
-	missing(t, v.c, v.pv()) // nothing can be staged before there is an account
+	wantMissing(t, v.c, v.pv()) // nothing can be staged before there is an account
 	result, err := sealed(pod, v.account(), canary+v.claim.Name)
 	if err != nil {
 		t.Fatal(err)
@@ -102,8 +102,8 @@ func (v *bucketVolume) wantGone(t *testing.T) {
 	wantNoKeys(t, v.c)
 }
 
-// missing checks that an object does not exist.
-func missing(t *testing.T, c *cluster, object client.Object) {
+// wantMissing checks that an object does not exist.
+func wantMissing(t *testing.T, c *cluster, object client.Object) {
 	t.Helper()
 	if err := c.Admin.Get(t.Context(), client.ObjectKeyFromObject(object), object); !apierrors.IsNotFound(err) {
 		t.Errorf("there is the %T %q, %v", object, object.GetName(), err)
@@ -169,12 +169,12 @@ func TestBucketVolume_OfAClaimedBucket(t *testing.T) {
 	name := "photos-" + string(b.object.UID)
 	b.serve(t, name)
 	v.grant(t, grantsOf(name, b.account(), v.account()))
-	missing(t, c, v.bucket)
+	wantMissing(t, c, v.bucket)
 	const node = "bucket-claimed-node"
 	nodeIn(t, c, node, "none")
 	pv := v.pv()
 	exists(t, c, pv, "is the bucket", func(pv *corev1.PersistentVolume) bool { return pv.Spec.CSI.VolumeHandle == name })
-	stage := mustCreate(t, c, stageOf(pv, "stage-bucket-claimed", node))
+	stage := createStaged(t, c, stageOf(pv, "stage-bucket-claimed", node))
 
 	// The claim of the bucket goes first.
 	mustDelete(t, c, b.object)
@@ -305,7 +305,7 @@ func TestBucketVolume_OfAProvisionerWithoutVolumes(t *testing.T) {
 			return c.Type == pavv1.ProvisionerReady && c.Status == metav1.ConditionTrue && c.Reason == "NoVolumes"
 		})
 	})
-	missing(t, c, &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: p.Name}})
+	wantMissing(t, c, &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: p.Name}})
 	claim := mustCreate(t, c, claimOf("bucket-only", "none"))
 	wantEvent(t, c, claim, corev1.EventTypeWarning, "ProvisioningFailed", "has no volumes, as it has no volumeStaging")
 	noVolume(t, c, claim)
