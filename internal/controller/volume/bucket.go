@@ -22,6 +22,9 @@ type bucket struct {
 	// record is the PavBucket, and access the PavBucketAccess of the volume. Each is nil if it does not exist.
 	record *pavv1.PavBucket
 	access *pavv1.PavBucketAccess
+
+	// taken says that the name of the PavBucket is that of a record which is not about the volume's bucket.
+	taken bool
 }
 
 // ofBucket reports whether the volume is a bucket.
@@ -108,7 +111,7 @@ func (o *observation) gatherBucket(ctx context.Context, reader client.Reader) er
 	if b.record, err = reconcile.Optional(ctx, reader, client.ObjectKey{Name: ref.Name}, &pavv1.PavBucket{}); err != nil {
 		return err
 	}
-	if b.record != nil && !isBucketOf(b.record, o.volume) {
+	if b.taken = b.record != nil && !isBucketOf(b.record, o.volume); b.taken {
 		b.record = nil
 	}
 	if b.access, err = reconcile.Optional(ctx, reader, client.ObjectKey{Name: accessRecord(o.volume)}, &pavv1.PavBucketAccess{}); err != nil {

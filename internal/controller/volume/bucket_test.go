@@ -75,6 +75,7 @@ func TestDecide_OnBuckets(t *testing.T) {
 		// The volume is being provisioned.
 		"a claimed bucket":                            {state: fresh().with(ofClaimedBucket).with(onBucket(noAccess)), want: stepBegin},
 		"a bucket of its own, not recorded":           {state: fresh().with(ofOwnBucket).with(onBucket(noBucket)).with(onBucket(noAccess)).with(awaiting), want: stepRecordBucket},
+		"a bucket of its own, whose name is taken":    {state: fresh().with(ofOwnBucket).with(onBucket(noBucket)).with(onBucket(noAccess)).with(onBucket(func(b *bucket) { b.taken = true })).with(awaiting), want: stepWait, message: `PavBucket "b-u1" exists and is not this volume's`},
 		"a bucket of its own, given up":               {state: fresh().with(ofOwnBucket).with(onBucket(releasedBucket)).with(awaiting), want: stepWait, message: `PavBucket "b-u1", whose bucket is the volume, was given up`},
 		"a claimed bucket that is gone":               {state: fresh().with(ofClaimedBucket).with(onBucket(noBucket)).with(awaiting), want: stepWait, message: `ObjectBucketClaim "apps/photos", whose bucket is the volume, was deleted: delete the claim`},
 		"a claimed bucket that is given up":           {state: fresh().with(ofClaimedBucket).with(onBucket(releasedBucket)).with(awaiting), want: stepWait, message: "was deleted"},

@@ -40,6 +40,10 @@ const usersAgain = 30 * time.Second
 // grantingTable is for a volume that waits for its bucket, or for access to it.
 var grantingTable = table{
 	{Name: "the volume of a bucket was not needed before it had one", When: observation.unwanted, Then: forget(pavv1.VolumeProvisioned)},
+	// A bucket that an earlier attempt may have made, by another provisioner, is the administrator's.
+	{Name: "another record has the name of the volume's bucket", When: func(o observation) bool { return o.ownsBucket() && o.bucket.taken }, Then: func(o observation) decision {
+		return rule.Waiting(pavv1.VolumeProvisioned, reasonConflict, fmt.Sprintf("PavBucket %q exists and is not this volume's: look for its bucket, and delete the PavBucket; or create the claim again", o.volume.Spec.BucketRef.Name), true)
+	}},
 	{Name: "the bucket of the volume is not recorded", When: func(o observation) bool { return o.ownsBucket() && o.bucket.record == nil }, Then: to(stepRecordBucket)},
 	{Name: "the bucket of the volume is gone", When: func(o observation) bool { return o.bucketGone() != "" }, Then: func(o observation) decision {
 		return rule.InDoubt(rule.Waiting(pavv1.VolumeProvisioned, "BucketGone", o.bucketGone()+": delete the claim, as its volume cannot be created any more", true))
