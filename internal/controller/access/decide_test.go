@@ -196,6 +196,9 @@ func TestDecide(t *testing.T) {
 		"a node has a later account":                                {state: granted(heldAccount(0), stagedWith(new(int32(1)))), want: stepLetGo},
 		"a node may have an account of this access, not of another": {state: granted(heldAccount(0), stagedWith(new(int32(1))), madeSinceStaged), want: rule.Done},
 		"a node has a former account that has ended":                {state: granted(heldAccount(0, expires(-time.Second)), stagedWith(new(int32(0)))), want: stepLetGo},
+		"a node only has the volume reserved":                       {state: granted(heldAccount(0), stagedWith(nil, ofScopePod)), want: stepLetGo},
+		"a client has a former account":                             {state: granted(heldAccount(0), stagedWith(nil, ofScopePod), stagedWith(new(int32(0)), ofAClient)), want: rule.Done},
+		"a client has a later account":                              {state: granted(heldAccount(0), stagedWith(nil, ofScopePod), stagedWith(new(int32(1)), ofAClient)), want: stepLetGo},
 		"a node has a former account that ends":                     {state: granted(heldAccount(0, expires(time.Second)), stagedWith(new(int32(0)))), want: rule.Done},
 		"no node has the volume staged":                             {state: granted(heldAccount(0)), want: stepLetGo},
 		"no node has the former account, whose time is not over":    {state: granted(former(account(0, until(time.Minute)))), want: rule.Done},
@@ -267,12 +270,23 @@ func expires(in time.Duration) func(*pavv1.GrantedAccount) {
 func madeSinceStaged(s *state) { s.record.CreationTimestamp = metav1.NewTime(noon.Add(-time.Minute)) }
 
 // stagedWith records a stage of the volume, with the account that it has recorded, if any.
-func stagedWith(account *int32) edit {
+func stagedWith(account *int32, edits ...func(*pavv1.PavStageSpec)) edit {
 	return func(s *state) {
-		s.stages = append(s.stages, &pavv1.PavStage{
+		stage := &pavv1.PavStage{
 			ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(noon.Add(-time.Minute))}, Status: pavv1.PavStageStatus{BucketAccount: account},
-		})
+		}
+		for _, edit := range edits {
+			edit(&stage.Spec)
+		}
+		s.stages = append(s.stages, stage)
 	}
+}
+
+// ofScopePod makes a stage one that reserves the volume for a node; ofAClient makes it that of a client.
+func ofScopePod(spec *pavv1.PavStageSpec) { spec.Scope = pavv1.StagingScopePod }
+
+func ofAClient(spec *pavv1.PavStageSpec) {
+	spec.Scope, spec.Client = pavv1.StagingScopePod, &pavv1.StageClient{Name: "web"}
 }
 
 func rotates(every time.Duration) edit {

@@ -35,9 +35,13 @@ func (o observation) unused() *pavv1.GrantedAccount {
 // isUsed reports whether a node may have the volume staged with an account. The staging pod of a stage may have the credentials of the
 // account that the stage has recorded, or of any later one: those in the Secret when its containers started. A stage that has not recorded
 // any may have those of any account, and so may one that is not newer than the access: an administrator may have removed an earlier access
-// of the volume by force, whose accounts had the same numbers.
+// of the volume by force, whose accounts had the same numbers. A stage that only reserves the volume for a node has no staging pod: with the
+// scope Pod, each client has a stage of its own.
 func (o observation) isUsed(number int32) bool {
 	for _, stage := range o.stages {
+		if stage.Spec.Scope == pavv1.StagingScopePod && stage.Spec.Client == nil {
+			continue
+		}
 		if has := stage.Status.BucketAccount; has == nil || *has <= number || !stage.CreationTimestamp.After(o.record.CreationTimestamp.Time) {
 			return true
 		}
