@@ -84,9 +84,9 @@ func (v *bucketVolume) grant(t *testing.T, grants string) {
 	_, v.volume = bound(t, v.c, v.claim)
 }
 
-func (v *bucketVolume) revoke(t *testing.T, number int32, grants string) {
+func (v *bucketVolume) revoke(t *testing.T, grants string) {
 	t.Helper()
-	end(t, v.c, recordedPod(t, v.c, v.access, pavv1.WorkflowRevocation, number, v.account()+" in "+grants), workflow.Result{}, 0)
+	end(t, v.c, recordedPod(t, v.c, v.access, pavv1.WorkflowRevocation, 2, v.account()+" in "+grants), workflow.Result{}, 0)
 }
 
 // wantGone waits until nothing is left of a claim that is being deleted, and checks that no pod worked for the PavVolume.
@@ -154,7 +154,7 @@ func TestBucketVolume_OfItsOwn(t *testing.T) {
 	}
 
 	mustDelete(t, c, v.claim)
-	v.revoke(t, 2, grantsOf(id))
+	v.revoke(t, grantsOf(id))
 	end(t, c, recordedPod(t, c, v.bucket, pavv1.WorkflowBucketDeletion, 2, id+" True"), workflow.Result{}, 0)
 	v.wantGone(t)
 }
@@ -189,7 +189,7 @@ func TestBucketVolume_OfAClaimedBucket(t *testing.T) {
 	exists(t, c, v.access, "is wanted", func(a *pavv1.PavBucketAccess) bool { return !a.Spec.Released && a.Status.Current != nil })
 	mustPatch(t, c, stage, func(s *pavv1.PavStage) { s.Finalizers = nil })
 	mustDelete(t, c, stage)
-	v.revoke(t, 2, grantsOf(name))
+	v.revoke(t, grantsOf(name))
 	v.wantGone(t)
 	end(t, c, recordedPod(t, c, b.bucket, pavv1.WorkflowBucketDeletion, 2, name+" True"), workflow.Result{}, 0)
 	b.wantGone(t)
@@ -209,7 +209,7 @@ func TestBucketVolume_ThatIsOnlyRead(t *testing.T) {
 	slices.Sort(grants)
 	v.grant(t, name+": "+grants[0]+" "+grants[1])
 	mustDelete(t, c, v.claim)
-	v.revoke(t, 2, grantsOf(name, b.account()))
+	v.revoke(t, grantsOf(name, b.account()))
 	v.wantGone(t)
 	exists(t, c, b.bucket, "stays", func(b *pavv1.PavBucket) bool { return b.Status.Phase == pavv1.BucketReady && !b.Spec.Released })
 	mustDelete(t, c, b.object)
@@ -247,7 +247,7 @@ func TestBucketVolume_Refused(t *testing.T) {
 		v.wantGone(t)
 	}
 	mustDelete(t, c, first.claim)
-	first.revoke(t, 2, grantsOf(name, b.account()))
+	first.revoke(t, grantsOf(name, b.account()))
 	first.wantGone(t)
 	mustDelete(t, c, b.object)
 	end(t, c, recordedPod(t, c, b.access, pavv1.WorkflowRevocation, 2, b.account()+" in "+grantsOf(name)), workflow.Result{}, 0)
@@ -264,7 +264,7 @@ func TestBucketVolume_Retained(t *testing.T) {
 	end(t, c, recordedPod(t, c, v.bucket, pavv1.WorkflowBucketCreation, 1, name), workflow.Result{Created: true}, 0)
 	v.grant(t, grantsOf(name, v.account()))
 	mustDelete(t, c, v.claim)
-	v.revoke(t, 2, grantsOf(name))
+	v.revoke(t, grantsOf(name))
 	gone(t, c, v.access)
 	gone(t, c, v.secret())
 	exists(t, c, v.bucket, "is retained", func(b *pavv1.PavBucket) bool {
@@ -288,7 +288,7 @@ func TestBucketVolume_WhoseRecordIsRemovedByForce(t *testing.T) {
 	exists(t, c, v.access, "is released", func(a *pavv1.PavBucketAccess) bool { return a.Spec.Released })
 	mustDelete(t, c, v.volume)
 	mustPatch(t, c, v.volume, func(v *pavv1.PavVolume) { v.Finalizers = nil })
-	v.revoke(t, 2, grantsOf(name))
+	v.revoke(t, grantsOf(name))
 	gone(t, c, v.access)
 	exists(t, c, v.bucket, "is retained", func(b *pavv1.PavBucket) bool { return b.Status.Phase == pavv1.BucketRetained })
 	mustDelete(t, c, v.bucket)

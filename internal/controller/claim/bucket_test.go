@@ -114,7 +114,9 @@ func TestReadBucket(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			live := interceptor.NewClient(reconciletest.Client(t), interceptor.Funcs{
-				Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error { return test.answer },
+				Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+					return test.answer
+				},
 			})
 			got, err := (&Reconciler{Live: live}).readBucket(t.Context(), named().claim)
 			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(bucketSource{})); diff != "" || (err != nil) != (test.want == nil) {

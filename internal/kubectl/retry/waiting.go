@@ -22,7 +22,7 @@ func ofPavVolume(volume *pavv1.PavVolume) (*pavv1.WorkflowFailure, string) {
 		condition = pavv1.VolumeExpanded
 	case pavv1.StepModifying:
 		condition = pavv1.VolumeModified
-	case pavv1.StepValidating, pavv1.StepCreating, pavv1.StepDeleted:
+	case pavv1.StepValidating, pavv1.StepCreating, pavv1.StepGranting, pavv1.StepDeleted:
 	}
 	obstacle := reported(status.Conditions, condition)
 	switch {

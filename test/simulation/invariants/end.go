@@ -88,7 +88,7 @@ func (i *Invariants) unneeded(volume *pavv1.PavVolume) string {
 		if policy != corev1.PersistentVolumeReclaimDelete {
 			return "the volume is retained"
 		}
-	case pavv1.StepReverting, pavv1.StepDeleted:
+	case pavv1.StepGranting, pavv1.StepReverting, pavv1.StepDeleted:
 	}
 	return ""
 }
