@@ -12,6 +12,9 @@ import (
 // sources checks that the templates of a definition copy what volumes are created from.
 func (c *check) sources(spec map[string]any) {
 	creation := node{"spec", spec}.key("volumeCreation")
+	if creation.key("fromBucket").value == true {
+		return // no volume has a source
+	}
 	kinds := creation.key("dataSources")
 	for _, twice := range repeated(kinds) {
 		c.errorf(twice.field, "is there twice")

@@ -33,6 +33,9 @@ const (
 // infoNames are the names of what clients are told of a bucket, besides those that begin with ExtraInfo.
 var infoNames = []string{"endpoint", "region", "subRegion", InfoAddressingStyle, "storageAccount", "projectId", "host", InfoPort}
 
+// InfoNames returns the names of what clients are told of a bucket, besides those that begin with ExtraInfo.
+func InfoNames() []string { return slices.Clone(infoNames) }
+
 // AddressingStyles are how clients of S3 may name a bucket: in the path, or in the name of the host.
 func AddressingStyles() []string { return []string{"path", "virtual"} }
 

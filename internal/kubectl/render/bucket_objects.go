@@ -3,6 +3,7 @@ package render
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/podplan"
+	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // createsVolumes reports whether a definition creates volumes, and rendersVolumes whether it has any to render. The only volumes of a
@@ -157,20 +159,28 @@ func (r *rendering) accessRecord(bucket *pavv1.PavBucket) *pavv1.PavBucketAccess
 	return access
 }
 
-// bucketVolume returns the bucket that a volume is, as far as the definition tells; nil if the volume is none.
-func (r *rendering) bucketVolume(ctx context.Context, stage *pavv1.PavStage) *pavv1.VolumeBucket {
+// bucketVolume returns the bucket that a volume is, as far as the definition tells; nil if the volume is none. What only the creation pod
+// knows, and writes below /pav/info, is made up; guessed says so.
+func (r *rendering) bucketVolume(ctx context.Context, stage *pavv1.PavStage) (bucket *pavv1.VolumeBucket, guessed bool) {
 	if stage.Spec.Bucket != nil || r.static || !r.provisioner.Spec.MakesBucketVolumes() {
-		return stage.Spec.Bucket
+		return stage.Spec.Bucket, false
 	}
-	bucket := &pavv1.VolumeBucket{ID: stage.Spec.VolumeHandle, SecretName: stage.Spec.VolumeName}
+	bucket = &pavv1.VolumeBucket{ID: stage.Spec.VolumeHandle, SecretName: stage.Spec.VolumeName, Info: map[string]string{}}
 	record, err := r.bucketRecord()
 	if err != nil {
-		return bucket // the phases of the bucket say why
+		return bucket, false // the phases of the bucket say why
 	}
-	if plan, err := r.bucketRequest(record).Create(ctx); err == nil {
-		bucket.Info = plan.Info
+	plan, err := r.bucketRequest(record).Create(ctx)
+	if err != nil {
+		return bucket, false
 	}
-	return bucket
+	if plan.Pod != nil {
+		for _, name := range workflow.InfoNames() {
+			bucket.Info[name], guessed = "made-up-"+name, guessed || plan.Info[name] == ""
+		}
+	}
+	maps.Copy(bucket.Info, plan.Info)
+	return bucket, guessed
 }
 
 // bucketRequest returns the request for a bucket.

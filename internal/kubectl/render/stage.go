@@ -105,7 +105,8 @@ func (r *rendering) stage(ctx context.Context) {
 		r.fail(staging, err)
 		return
 	}
-	see := podplan.StageObjects{Volume: r.volume, Claim: r.claim, Node: r.node, Provisioned: r.provisioned, Bucket: r.bucketVolume(ctx, stage)}
+	bucket, guessed := r.bucketVolume(ctx, stage)
+	see := podplan.StageObjects{Volume: r.volume, Claim: r.claim, Node: r.node, Provisioned: r.provisioned, Bucket: bucket}
 	makers := map[string]func() (*corev1.Pod, error){
 		staging:   func() (*corev1.Pod, error) { return r.definition().Staging(ctx, stage, see) },
 		unstaging: func() (*corev1.Pod, error) { return r.definition().Unstaging(ctx, stage, see, 1) },
@@ -127,6 +128,9 @@ func (r *rendering) stage(ctx context.Context) {
 		shown := Phase{Phase: phase}
 		if pod != nil {
 			shown.Notes = []string{"on node " + stage.Spec.NodeName}
+			if guessed {
+				shown.Notes = append(shown.Notes, "what the creation pod may write below /pav/info is made up")
+			}
 		}
 		r.show(shown, pod)
 	}
