@@ -110,8 +110,8 @@ func newRotatedExample(t *testing.T) *example {
 	return e
 }
 
-// requestingPod returns a client of a claim that sends requests forever. In /tmp/requests it notes the account of each, and "ok" or what
-// failed; in /tmp/keys it has the keys of all accounts that it has seen.
+// requestingPod returns a client of a claim that sends two requests a second at most, forever: more would disturb the tests beside it. In
+// /tmp/requests it notes the account of each, and "ok" or what failed; in /tmp/keys it has the keys of all accounts that it has seen.
 func requestingPod(claim string) string {
 	return fmt.Sprintf(`
 apiVersion: v1
@@ -159,7 +159,7 @@ while true; do
   number=$((number + 1))
   send PUT "/$BUCKET_NAME/number" "$number"
   send GET "/$BUCKET_NAME/number"
-  sleep 0.2
+  sleep 1
 done
 `
 
@@ -273,7 +273,7 @@ func (e *example) awaitRequests(t *testing.T, account string, count int) {
 // awaitInClient waits in the client until a command succeeds: one that is asked again and again would disturb a small machine.
 func (e *example) awaitInClient(t *testing.T, command string) {
 	t.Helper()
-	e.sh(t, "client", fmt.Sprintf("end=$(($(date +%%s) + %.0f)); until %s; do test $(date +%%s) -lt $end || exit 1; sleep 0.2; done", stepTimeout.Seconds(), command))
+	e.sh(t, "client", fmt.Sprintf("end=$(($(date +%%s) + %.0f)); until %s; do test $(date +%%s) -lt $end || exit 1; sleep 1; done", stepTimeout.Seconds(), command))
 }
 
 // wantAnswer fails the test unless the server answers the client, if that uses the keys of an account, with a status and a code.
