@@ -28,7 +28,7 @@ func (c *check) bucketField(w *walker, field, name string, value any) {
 
 // count checks a number of things. A template for it yields a string or a number.
 func (c *check) count(w *walker, field string, value any) {
-	if text, isText := value.(string); isText && hasTemplate(text) {
+	if text, isText := value.(string); isText && template.HasTemplate(text) {
 		c.analyze(w.section, field, text)
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/template"
 )
 
 var (
@@ -49,7 +50,7 @@ func (p *pod) plainSecret(variable node) {
 		return
 	}
 	const words = "has a secret by its name, which all who may read pods could read; put it in a Secret of the pod's namespace, and use valueFrom.secretKeyRef or envFrom"
-	if hasTemplate(value) {
+	if template.HasTemplate(value) {
 		p.warnf(variable.key("value").field, words) // it may be none
 	} else {
 		p.errorf(variable.key("value").field, words)

@@ -1,5 +1,7 @@
 package definition
 
+import "github.com/albertofaria/pav/internal/template"
+
 // bucketVolumes checks a definition whose volumes are buckets.
 func (c *check) bucketVolumes(root node) {
 	creation := root.key("volumeCreation")
@@ -29,7 +31,7 @@ func (c *check) bucketVolumes(root node) {
 	}
 	pod := root.key("volumeStaging").key("podTemplate")
 	for _, n := range []node{pod, pod.key("metadata"), pod.key("metadata").key("namespace")} {
-		if text, isText := n.value.(string); isText && hasTemplate(text) {
+		if text, isText := n.value.(string); isText && template.HasTemplate(text) {
 			c.errorf(n.field, "must not be a template where volumes are buckets, as the Secrets with their credentials are written to the namespace of the staging pod before there is one; write it plain")
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/template"
 )
 
 // servesBuckets reports whether a definition serves buckets, so that it need not have volumes.
@@ -48,7 +49,7 @@ func (c *check) bucketLists(validation node) {
 	}
 	for _, key := range keys.items() {
 		switch text, _ := key.value.(string); {
-		case hasTemplate(text):
+		case template.HasTemplate(text):
 			c.errorf(key.field, "keys of additionalConfig are not templates: write the key plain")
 		case len(text) > longest:
 			c.errorf(key.field, "is %d bytes long; the maximum is %d", len(text), longest)

@@ -69,7 +69,7 @@ func repeated(list node) []node {
 
 // capacity checks a capacity. A template for it yields a string or a number.
 func (c *check) capacity(w *walker, field string, value any) {
-	if text, isText := value.(string); isText && hasTemplate(text) {
+	if text, isText := value.(string); isText && template.HasTemplate(text) {
 		c.analyze(w.section, field, text)
 		return
 	}
@@ -100,7 +100,7 @@ func (c *check) capacities(spec map[string]any) {
 func (c *check) handle(w *walker, field string, value any) {
 	text, isText := value.(string)
 	switch {
-	case isText && hasTemplate(text):
+	case isText && template.HasTemplate(text):
 		c.analyze(w.section, field, text)
 		return
 	case !isText && !isNumber(value):
@@ -158,7 +158,7 @@ func (c *check) keys(n node) {
 			continue
 		}
 		words := "is not a valid key of a label or annotation, such as example.com/name"
-		if hasTemplate(key) {
+		if template.HasTemplate(key) {
 			words = "keys are not templates, only values are"
 		}
 		c.add(Finding{Severity: Error, Field: child(n.field, key), Key: true, Message: words})

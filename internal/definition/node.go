@@ -3,6 +3,8 @@ package definition
 import (
 	"slices"
 	"strconv"
+
+	"github.com/albertofaria/pav/internal/template"
 )
 
 // node is a value in plain data whose type is not known yet.
@@ -33,7 +35,7 @@ func (n node) items() []node {
 // text returns the node's string, unless it is a template.
 func (n node) text() (string, bool) {
 	text, ok := n.value.(string)
-	return text, ok && !hasTemplate(text)
+	return text, ok && !template.HasTemplate(text)
 }
 
 // isMapping reports whether the node is a mapping.
@@ -45,7 +47,7 @@ func (n node) isMapping() bool {
 // isThere reports whether there certainly is a value: a template may yield null or an empty string.
 func (n node) isThere() bool {
 	text, isText := n.value.(string)
-	return n.value != nil && (!isText || !hasTemplate(text))
+	return n.value != nil && (!isText || !template.HasTemplate(text))
 }
 
 // isKnownList reports whether the node is a list or absent, so that items returns all of it. It is false for a

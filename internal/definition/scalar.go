@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/template"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -137,7 +138,7 @@ func (w *walker) notOneOf(field, text string, known []string) {
 
 // noTemplate returns what to add to a message about a text of a field that cannot be a template.
 func noTemplate(text string) string {
-	if hasTemplate(text) {
+	if template.HasTemplate(text) {
 		return "; this field cannot be a template"
 	}
 	return ""

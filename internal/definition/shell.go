@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/template"
 )
 
 var shells = []string{"sh", "bash", "ash", "dash", "ksh", "zsh", "mksh"}
@@ -103,7 +104,7 @@ func (p *pod) script(container, script node) {
 		})
 	}
 	p.torn(script, source)
-	if !isText || !hasTemplate(source) {
+	if !isText || !template.HasTemplate(source) {
 		return
 	}
 	analysis := p.analyses[script.field]

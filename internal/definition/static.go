@@ -66,7 +66,7 @@ func isStatic(value any, depth int) bool {
 	}
 	switch v := value.(type) {
 	case string:
-		return !hasTemplate(v)
+		return !template.HasTemplate(v)
 	case []any:
 		for _, item := range v {
 			if !isStatic(item, depth-1) {
@@ -88,7 +88,7 @@ func isStatic(value any, depth int) bool {
 func evaluated(value any) any {
 	switch v := value.(type) {
 	case string:
-		if hasTemplate(v) {
+		if template.HasTemplate(v) {
 			return v
 		}
 		v = strings.ReplaceAll(strings.ReplaceAll(v, "\r\n", "\n"), "\r", "\n")
@@ -108,9 +108,4 @@ func evaluated(value any) any {
 	default:
 		return value
 	}
-}
-
-// hasTemplate reports whether the text has Jinja in it. The change of line breaks, see [evaluated], does not count.
-func hasTemplate(text string) bool {
-	return strings.Contains(text, "{{") || strings.Contains(text, "{%") || strings.Contains(text, "{#")
 }

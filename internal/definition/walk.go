@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/template"
 )
 
 // walker checks plain data against Go types and their JSON names.
@@ -40,7 +41,7 @@ func (w *walker) value(field string, typ reflect.Type, value any) (known any, ok
 	if value == nil || w.check.over(field) {
 		return nil, true // Kubernetes treats null as an absent field
 	}
-	if text, isText := value.(string); isText && w.section != "" && hasTemplate(text) {
+	if text, isText := value.(string); isText && w.section != "" && template.HasTemplate(text) {
 		w.template(field, typ, text)
 		return nil, false
 	}
@@ -143,7 +144,7 @@ func (w *walker) object(field string, typ reflect.Type, value any) (any, bool) {
 
 // unknown reports a key of the innermost mapping that is not one of its fields, and how to fix it.
 func (w *walker) unknown(key string) string {
-	if hasTemplate(key) {
+	if template.HasTemplate(key) {
 		return "unknown field; keys are not templates, only values are"
 	}
 	here := w.inside[len(w.inside)-1]

@@ -35,7 +35,7 @@ func NextRotation(record *pavv1.PavBucketAccess, grant *pavv1.BucketAccessGrant)
 	}
 	granted := current.GrantedAt.Time
 	var at time.Time
-	if every := rotateEvery(record, grant); every > 0 && heldIn(record) < maxHeld {
+	if every := rotateEvery(record, grant); every > 0 && HeldAccounts(record) < maxHeld {
 		at = granted.Add(every)
 	}
 	if current.ExpiresAt != nil {
@@ -66,8 +66,8 @@ func rotateEvery(record *pavv1.PavBucketAccess, grant *pavv1.BucketAccessGrant) 
 	return 0
 }
 
-// heldIn returns how many former accounts of an access are held.
-func heldIn(record *pavv1.PavBucketAccess) int {
+// HeldAccounts returns how many former accounts of an access are held for nodes.
+func HeldAccounts(record *pavv1.PavBucketAccess) int {
 	count := 0
 	for i := range record.Status.Former {
 		if record.Status.Former[i].Held {

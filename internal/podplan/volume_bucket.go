@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -54,17 +53,13 @@ func SecretNamespace(spec *pavv1.PavProvisionerSpec) (string, error) {
 			Namespace string `json:"namespace"`
 		} `json:"metadata"`
 	}{}
-	if err := json.Unmarshal(spec.VolumeStaging.PodTemplate.Raw, &pod); err != nil || isTemplate(pod.Metadata.Namespace) {
+	if err := json.Unmarshal(spec.VolumeStaging.PodTemplate.Raw, &pod); err != nil || template.HasTemplate(pod.Metadata.Namespace) {
 		return "", refuse("%s.metadata.namespace: must not be a template where volumes are buckets, as the Secrets with their credentials are written to the namespace of the staging pod before there is one", StagingPod)
 	}
 	if pod.Metadata.Namespace == "" {
 		return workflow.DefaultNamespace, nil
 	}
 	return pod.Metadata.Namespace, nil
-}
-
-func isTemplate(text string) bool {
-	return strings.Contains(text, "{{") || strings.Contains(text, "{%") || strings.Contains(text, "{#")
 }
 
 // BucketAccessMode returns what the account of a volume may do with the bucket that the volume is.

@@ -21,6 +21,11 @@ type Program struct {
 	constants int
 }
 
+// HasTemplate reports whether the text has Jinja in it. That evaluation changes line breaks in any text does not count.
+func HasTemplate(text string) bool {
+	return strings.Contains(text, "{{") || strings.Contains(text, "{%") || strings.Contains(text, "{#")
+}
+
 // part evaluates a part of a definition.
 type part func(ctx context.Context, e *evaluation) (any, error)
 

@@ -11,6 +11,7 @@ import (
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/rule"
+	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/protocol"
 	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/workflow"
@@ -49,20 +50,10 @@ func (o observation) isUsed(number int32) bool {
 	return false
 }
 
-// isHeld reports whether a former account is held.
-func isHeld(record *pavv1.PavBucketAccess) bool {
-	for i := range record.Status.Former {
-		if record.Status.Former[i].Held {
-			return true
-		}
-	}
-	return false
-}
-
 // gatherStages looks up where the volume that has access is staged, if that matters.
 func (r *Reconciler) gatherStages(ctx context.Context, reader client.Reader, o *observation, by client.ListOption) error {
 	o.stages = nil
-	if !o.ofVolume() || !isHeld(o.record) {
+	if !o.ofVolume() || podplan.HeldAccounts(o.record) == 0 {
 		return nil
 	}
 	name, stages := volumeOf(o.record), &pavv1.PavStageList{}

@@ -171,15 +171,14 @@ func (r *Reconciler) settleBucket(ctx context.Context, name string) error {
 	if !ok || uid == "" {
 		return nil
 	}
-	volume := &pavv1.PavVolume{Spec: pavv1.PavVolumeSpec{ClaimRef: pavv1.ClaimReference{UID: types.UID(uid)}}}
-	access, err := reconcile.Optional(ctx, r.Client, client.ObjectKey{Name: accessRecord(volume)}, &pavv1.PavBucketAccess{})
+	access, err := reconcile.Optional(ctx, r.Client, client.ObjectKey{Name: protocol.AccessRecord(types.UID(uid))}, &pavv1.PavBucketAccess{})
 	if err != nil {
 		return err
 	}
 	if access != nil {
 		return r.settleAccess(ctx, name, access)
 	}
-	record, err := reconcile.Optional(ctx, r.Client, client.ObjectKey{Name: protocol.BucketRecord(volume.Spec.ClaimRef.UID)}, &pavv1.PavBucket{})
+	record, err := reconcile.Optional(ctx, r.Client, client.ObjectKey{Name: protocol.BucketRecord(types.UID(uid))}, &pavv1.PavBucket{})
 	if err != nil || record == nil || record.Spec.API != pavv1.BucketAPIVolume || record.Spec.Released {
 		return err
 	}

@@ -62,13 +62,9 @@ func (r *Reconciler) checkStore(ctx context.Context, o observation) error {
 
 // newBucket returns the PavBucket that a volume has, or would have, if its bucket is its own.
 func (r *Reconciler) newBucket(ctx context.Context, o observation) (*pavv1.PavBucket, error) {
-	requested, err := podplan.RequestedOf(o.volume)
+	requested, parameters, err := requestedOf(o.volume)
 	if err != nil {
 		return nil, err
-	}
-	parameters, _, err := podplan.Parameters(&requested.Class)
-	if err != nil {
-		return nil, &podplan.Error{Err: err}
 	}
 	size := requested.Claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	record := &pavv1.PavBucket{
@@ -172,13 +168,9 @@ func (r *Reconciler) createRecord(ctx context.Context, o observation, record cli
 
 // newAccess returns the PavBucketAccess of a volume.
 func (r *Reconciler) newAccess(ctx context.Context, o observation) (*pavv1.PavBucketAccess, error) {
-	requested, err := podplan.RequestedOf(o.volume)
+	requested, parameters, err := requestedOf(o.volume)
 	if err != nil {
 		return nil, err
-	}
-	parameters, _, err := podplan.Parameters(&requested.Class)
-	if err != nil {
-		return nil, &podplan.Error{Err: err}
 	}
 	if o.provisioner == nil {
 		return nil, reconcile.ErrStale

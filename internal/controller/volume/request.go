@@ -27,12 +27,8 @@ func (r *Reconciler) provisioningRequest(ctx context.Context, o observation, d *
 	if claim == nil || claim.GetUID() != volume.Spec.ClaimRef.UID || claim.GetDeletionTimestamp() != nil {
 		return podplan.VolumeRequest{}, reconcile.ErrStale
 	}
-	s, err := podplan.RequestedOf(volume)
-	if err != nil {
+	if _, _, err := requestedOf(volume); err != nil {
 		return podplan.VolumeRequest{}, err
-	}
-	if _, _, err := podplan.Parameters(&s.Class); err != nil {
-		return podplan.VolumeRequest{}, &podplan.Error{Err: err}
 	}
 	request, err := r.requestOf(o, claim.Object)
 	if err != nil {
@@ -152,4 +148,18 @@ func (r *Reconciler) returnNode(ctx context.Context, o observation, _ decision) 
 	r.Events.Eventf(claimObject(o.volume), corev1.EventTypeNormal, protocol.Provisioning,
 		"the volume cannot be provisioned for node %s: the scheduler can select another one", node)
 	return r.patchStatus(ctx, o.volume, forget)
+}
+
+// requestedOf returns what a volume was requested with, and the parameters of its class, without those of the CSI specification. The error
+// is a podplan.Error if the parameters are wrong.
+func requestedOf(volume *pavv1.PavVolume) (podplan.Requested, map[string]string, error) {
+	requested, err := podplan.RequestedOf(volume)
+	if err != nil {
+		return requested, nil, err
+	}
+	parameters, _, err := podplan.Parameters(&requested.Class)
+	if err != nil {
+		return requested, nil, &podplan.Error{Err: err}
+	}
+	return requested, parameters, nil
 }
