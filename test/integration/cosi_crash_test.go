@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	cosiv1 "github.com/albertofaria/pav/internal/api/cosi/v1alpha1"
+	cosiv2 "github.com/albertofaria/pav/internal/api/cosi/v1alpha2"
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
@@ -71,6 +72,6 @@ func (a *cosiAccess) wantAccount(t *testing.T, account string) {
 	t.Helper()
 	exists(t, a.c, a.object, "has account "+account, func(b *cosiv1.BucketAccess) bool { return b.Status.AccessGranted && b.Status.AccountID == account })
 	exists(t, a.c, a.secret(), "has the credentials of "+account, func(s *corev1.Secret) bool {
-		return string(s.Data[cosiv1.SecretS3AccessKeyID]) == account && string(s.Data[cosiv1.SecretS3AccessSecretKey]) == canary
+		return string(s.Data[cosiv2.SecretS3AccessKeyID]) == account && string(s.Data[cosiv2.SecretS3AccessSecretKey]) == canary
 	})
 }

@@ -9,18 +9,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	cosiv1 "github.com/albertofaria/pav/internal/api/cosi/v1alpha1"
+	cosiv2 "github.com/albertofaria/pav/internal/api/cosi/v1alpha2"
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/credentials"
 	"github.com/albertofaria/pav/internal/protocol"
-)
-
-// The names of what clients are told of a bucket, in a PavBucket.
-const (
-	infoEndpoint        = "endpoint"
-	infoRegion          = "region"
-	infoAddressingStyle = "addressingStyle"
-	infoStorageAccount  = "storageAccount"
-	infoProjectID       = "projectId"
 )
 
 // addBucketInfo adds what v1alpha1 of COSI puts into the Secret of an access: a text of JSON. As the name of the bucket, it has what
@@ -45,7 +37,7 @@ func addBucketInfo(data map[string][]byte, record *pavv1.PavBucketAccess, bucket
 	switch spec.Protocol {
 	case pavv1.ProtocolS3:
 		info.Spec.S3 = &cosiv1.SecretS3{
-			Endpoint: bucket.Status.Info[infoEndpoint], Region: bucket.Status.Info[infoRegion],
+			Endpoint: bucket.Status.Info[protocol.InfoEndpoint], Region: bucket.Status.Info[protocol.InfoRegion],
 			AccessKeyID: string(trimmed(known[credentials.AccessKeyID])), AccessSecretKey: string(trimmed(known[credentials.AccessSecretKey])),
 		}
 	case pavv1.ProtocolAzure:
@@ -63,34 +55,33 @@ func addBucketInfo(data map[string][]byte, record *pavv1.PavBucketAccess, bucket
 // addCOSIKeys adds the keys of v1alpha2 of COSI for the protocol of an access. All of them are there, so that pods can name them; but those of
 // credentials are not where the store trusts a ServiceAccount.
 func addCOSIKeys(data map[string][]byte, record *pavv1.PavBucketAccess, bucket *pavv1.PavBucket, known credentials.Credentials) {
-	told, id := bucket.Status.Info, bucket.Status.BucketID
-	keys, secrets := map[string]string{cosiv1.SecretProtocol: string(record.Spec.Protocol)}, map[string]string{}
-	switch record.Spec.Protocol {
-	case pavv1.ProtocolS3:
-		keys[cosiv1.SecretS3BucketID], keys[cosiv1.SecretS3Endpoint] = id, told[infoEndpoint]
-		keys[cosiv1.SecretS3Region], keys[cosiv1.SecretS3AddressingStyle] = told[infoRegion], told[infoAddressingStyle]
-		secrets[cosiv1.SecretS3AccessKeyID], secrets[cosiv1.SecretS3AccessSecretKey] = credentials.AccessKeyID, credentials.AccessSecretKey
-	case pavv1.ProtocolAzure:
-		keys[cosiv1.SecretAzureStorageAccount], keys[cosiv1.SecretAzureExpiry] = told[infoStorageAccount], ""
-		if at := expiry(record); at != nil {
-			keys[cosiv1.SecretAzureExpiry] = at.UTC().Format(time.RFC3339)
-		}
-		secrets[cosiv1.SecretAzureAccessToken] = credentials.AccessToken
-	case pavv1.ProtocolGCS:
-		keys[cosiv1.SecretGCSProjectID], keys[cosiv1.SecretGCSBucketName] = told[infoProjectID], id
-		secrets[cosiv1.SecretGCSAccessID], secrets[cosiv1.SecretGCSAccessSecret] = credentials.AccessID, credentials.AccessSecret
-		secrets[cosiv1.SecretGCSPrivateKeyName], secrets[cosiv1.SecretGCSServiceAccount] = credentials.PrivateKeyName, credentials.ServiceAccount
-	}
-	for key, value := range keys {
+	data[cosiv2.SecretProtocol] = []byte(record.Spec.Protocol)
+	data[cosiv2.SecretCertificate] = known[credentials.CertificateAuthority]
+	for key, value := range protocol.COSIBucketInfo(bucket, record.Spec.Protocol) {
 		data[key] = []byte(value)
 	}
-	data[cosiv1.SecretCertificate] = known[credentials.CertificateAuthority]
+	if record.Spec.Protocol == pavv1.ProtocolAzure {
+		data[cosiv2.SecretAzureExpiry] = []byte{}
+		if at := expiry(record); at != nil {
+			data[cosiv2.SecretAzureExpiry] = []byte(at.UTC().Format(time.RFC3339))
+		}
+	}
 	if record.Spec.AuthenticationType != pavv1.AuthenticationKey {
 		return
 	}
-	for key, name := range secrets {
+	for key, name := range cosiCredentials[record.Spec.Protocol] {
 		data[key] = trimmed(known[name])
 	}
+}
+
+// cosiCredentials are the credentials that the keys of v1alpha2 of COSI have, by protocol.
+var cosiCredentials = map[pavv1.BucketProtocol]map[string]string{
+	pavv1.ProtocolS3:    {cosiv2.SecretS3AccessKeyID: credentials.AccessKeyID, cosiv2.SecretS3AccessSecretKey: credentials.AccessSecretKey},
+	pavv1.ProtocolAzure: {cosiv2.SecretAzureAccessToken: credentials.AccessToken},
+	pavv1.ProtocolGCS: {
+		cosiv2.SecretGCSAccessID: credentials.AccessID, cosiv2.SecretGCSAccessSecret: credentials.AccessSecret,
+		cosiv2.SecretGCSPrivateKeyName: credentials.PrivateKeyName, cosiv2.SecretGCSServiceAccount: credentials.ServiceAccount,
+	},
 }
 
 // expiry returns when the credentials that are delivered end; nil if they do not.

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	cosiv1 "github.com/albertofaria/pav/internal/api/cosi/v1alpha1"
+	cosiv2 "github.com/albertofaria/pav/internal/api/cosi/v1alpha2"
 	objectbucketv1 "github.com/albertofaria/pav/internal/api/objectbucket/v1alpha1"
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/credentials"
@@ -28,6 +29,8 @@ func secretData(record *pavv1.PavBucketAccess, bucket *pavv1.PavBucket, known cr
 	case pavv1.BucketAPICOSI1:
 		addCOSIKeys(data, record, bucket, known)
 		return data, addBucketInfo(data, record, bucket, known)
+	case pavv1.BucketAPICOSI2:
+		addCOSIKeys(data, record, bucket, known)
 	default:
 		return nil, refuse("PavBucketAccess %q was requested by the API %q, whose Secrets this version of PaV does not know", record.Name, record.Spec.API)
 	}
@@ -56,4 +59,5 @@ func trimmed(value []byte) []byte {
 var secretFinalizers = map[pavv1.BucketAPI][]string{
 	pavv1.BucketAPIClaim: {objectbucketv1.Finalizer},
 	pavv1.BucketAPICOSI1: {cosiv1.SecretFinalizer},
+	pavv1.BucketAPICOSI2: {cosiv2.Finalizer},
 }

@@ -13,18 +13,19 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/credentials"
 	"github.com/albertofaria/pav/internal/podplan"
+	"github.com/albertofaria/pav/internal/protocol"
 )
 
 // toldBucket is what is known of a bucket that clients may use by any protocol.
 func toldBucket() *pavv1.PavBucket {
 	return &pavv1.PavBucket{Status: pavv1.PavBucketStatus{BucketID: "id", Info: map[string]string{
-		infoEndpoint: "https://s3.example:9000", infoRegion: "here", infoAddressingStyle: "path", infoStorageAccount: "account", infoProjectID: "project",
+		protocol.InfoEndpoint: "https://s3.example:9000", protocol.InfoRegion: "here", protocol.InfoAddressingStyle: "path", protocol.InfoStorageAccount: "account", protocol.InfoProjectID: "project",
 	}}}
 }
 
-func requestedBy(api pavv1.BucketAPI, protocol pavv1.BucketProtocol) *pavv1.PavBucketAccess {
+func requestedBy(api pavv1.BucketAPI, by pavv1.BucketProtocol) *pavv1.PavBucketAccess {
 	a := &pavv1.PavBucketAccess{}
-	a.Spec = pavv1.PavBucketAccessSpec{API: api, Protocol: protocol, AuthenticationType: pavv1.AuthenticationKey, Requester: pavv1.AccessRequester{UID: "u"}}
+	a.Spec = pavv1.PavBucketAccessSpec{API: api, Protocol: by, AuthenticationType: pavv1.AuthenticationKey, Requester: pavv1.AccessRequester{UID: "u"}}
 	a.Status.Granting = &pavv1.GrantedAccount{}
 	return a
 }
@@ -33,6 +34,10 @@ func TestSecretData(t *testing.T) {
 	s3 := credentials.Credentials{credentials.AccessKeyID: []byte("key\n"), credentials.AccessSecretKey: []byte("secret\r\n"), "extra/HINT": []byte("more"), "extra/BucketInfo": []byte("forged"), "extra/ACCESS_KEY_ID": []byte("forged")}
 	expiring := requestedBy(pavv1.BucketAPICOSI1, pavv1.ProtocolAzure)
 	expiring.Status.Granting.ExpiresAt = new(metav1.NewTime(time.Date(2026, 6, 1, 14, 0, 0, 0, time.FixedZone("", 2*60*60))))
+	ending := requestedBy(pavv1.BucketAPICOSI2, pavv1.ProtocolAzure)
+	ending.Status.Granting.ExpiresAt = expiring.Status.Granting.ExpiresAt
+	trusted2 := requestedBy(pavv1.BucketAPICOSI2, pavv1.ProtocolGCS)
+	trusted2.Spec.AuthenticationType = pavv1.AuthenticationServiceAccount
 	trusted := requestedBy(pavv1.BucketAPICOSI1, pavv1.ProtocolS3)
 	trusted.Spec.AuthenticationType = pavv1.AuthenticationServiceAccount
 	for name, test := range map[string]struct {
@@ -93,6 +98,26 @@ func TestSecretData(t *testing.T) {
 				"BucketInfo":    `{"metadata":{"name":"bc-u"},"spec":{"bucketName":"id","authenticationType":"Key","secretS3":null,"secretAzure":null,"protocols":["GCP"]}}`,
 				"COSI_PROTOCOL": "GCS", "COSI_CERTIFICATE_AUTHORITY": "", "COSI_GCS_PROJECT_ID": "project", "COSI_GCS_BUCKET_NAME": "id", "COSI_GCS_ACCESS_ID": "", "COSI_GCS_ACCESS_SECRET": "",
 				"COSI_GCS_PRIVATE_KEY_NAME": "name", "COSI_GCS_SERVICE_ACCOUNT": "{}",
+			},
+		},
+		"of COSI v1alpha2 by S3": {
+			record: requestedBy(pavv1.BucketAPICOSI2, pavv1.ProtocolS3), known: s3,
+			want: map[string]string{
+				"COSI_PROTOCOL": "S3", "COSI_CERTIFICATE_AUTHORITY": "", "COSI_S3_BUCKET_ID": "id", "COSI_S3_ENDPOINT": "https://s3.example:9000", "COSI_S3_REGION": "here",
+				"COSI_S3_ADDRESSING_STYLE": "path", "COSI_S3_ACCESS_KEY_ID": "key", "COSI_S3_ACCESS_SECRET_KEY": "secret",
+				"HINT": "more", "ACCESS_KEY_ID": "forged", "BucketInfo": "forged",
+			},
+		},
+		"of COSI v1alpha2 by Azure, with an end": {
+			record: ending, known: credentials.Credentials{credentials.AccessToken: []byte("token\n"), "extra/COSI_PROTOCOL": []byte("forged")},
+			want: map[string]string{
+				"COSI_PROTOCOL": "Azure", "COSI_CERTIFICATE_AUTHORITY": "", "COSI_AZURE_STORAGE_ACCOUNT": "account", "COSI_AZURE_ACCESS_TOKEN": "token", "COSI_AZURE_EXPIRY_TIMESTAMP": "2026-06-01T12:00:00Z",
+			},
+		},
+		"of COSI v1alpha2 by GCS, with a ServiceAccount": {
+			record: trusted2, known: credentials.Credentials{credentials.CertificateAuthority: []byte("pem\n")},
+			want: map[string]string{
+				"COSI_PROTOCOL": "GCS", "COSI_CERTIFICATE_AUTHORITY": "pem\n", "COSI_GCS_PROJECT_ID": "project", "COSI_GCS_BUCKET_NAME": "id",
 			},
 		},
 	} {
