@@ -1,4 +1,4 @@
-package cosi1
+package bucketapi
 
 import (
 	"slices"
@@ -7,22 +7,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// memory has the objects that had a record: they are PaV's, even if the record and all else that says so are gone. Without it, such an
+// Memory has the objects that had a record: they are PaV's, even if the record and all else that says so are gone. Without it, such an
 // object may be left with a finalizer. The zero value is ready for use.
-type memory struct {
+type Memory struct {
 	mu sync.Mutex
 	of map[types.NamespacedName][]types.UID
 }
 
-// has reports whether an object had a record.
-func (m *memory) has(name types.NamespacedName, uid types.UID) bool {
+// Has reports whether an object had a record.
+func (m *Memory) Has(name types.NamespacedName, uid types.UID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Contains(m.of[name], uid)
 }
 
-// add remembers that an object had a record.
-func (m *memory) add(name types.NamespacedName, uid types.UID) {
+// Add remembers that an object had a record.
+func (m *Memory) Add(name types.NamespacedName, uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.of == nil {
@@ -33,8 +33,8 @@ func (m *memory) add(name types.NamespacedName, uid types.UID) {
 	}
 }
 
-// keep forgets all objects of a name but those of which something is left.
-func (m *memory) keep(name types.NamespacedName, left []types.UID) {
+// Keep forgets all objects of a name but those of which something is left.
+func (m *Memory) Keep(name types.NamespacedName, left []types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	kept := slices.DeleteFunc(m.of[name], func(uid types.UID) bool { return !slices.Contains(left, uid) })
@@ -43,4 +43,11 @@ func (m *memory) keep(name types.NamespacedName, left []types.UID) {
 		return
 	}
 	m.of[name] = kept
+}
+
+// Len returns of how many names something is remembered.
+func (m *Memory) Len() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.of)
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/albertofaria/pav/internal/podplan"
 	"github.com/albertofaria/pav/internal/reconcile"
@@ -55,6 +56,16 @@ func CreateRecord(ctx context.Context, writer client.Client, record client.Objec
 func Patch(ctx context.Context, writer client.Client, before, after client.Object) error {
 	err := writer.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	return AboutPatch(before, err)
+}
+
+// LetGo removes a finalizer from an object, unless someone else wrote it meanwhile.
+func LetGo(ctx context.Context, writer client.Client, object client.Object, finalizer string) error {
+	free, ok := object.DeepCopyObject().(client.Object)
+	if !ok {
+		return fmt.Errorf("the copy of %T %q is no object", object, object.GetName())
+	}
+	controllerutil.RemoveFinalizer(free, finalizer)
+	return Patch(ctx, writer, object, free)
 }
 
 // PatchStatus writes what changed of the status of an object, unless someone else wrote it meanwhile.

@@ -7,6 +7,7 @@ import (
 
 	cosiv1 "github.com/albertofaria/pav/internal/api/cosi/v1alpha1"
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/bucketapi"
 	"github.com/albertofaria/pav/internal/controller/rule"
 	"github.com/albertofaria/pav/internal/protocol"
 )
@@ -26,7 +27,7 @@ var everyAccess = accessTable{
 // wantedAccess is for an access that exists.
 var wantedAccess = accessTable{
 	{Name: "the record of the access was released although it exists", When: accessObservation.isReleased, Then: func(accessObservation) rule.Decision {
-		return refuse(protocol.BucketAccessRefused, "the access was given up by an administrator: delete it, and create it again")
+		return bucketapi.Refuse(protocol.BucketAccessRefused, "the access was given up by an administrator: delete it, and create it again")
 	}},
 	{Name: "the access cannot be served", When: func(o accessObservation) bool { return o.record == nil && o.refusal() != nil }, Then: func(o accessObservation) rule.Decision { return *o.refusal() }},
 	{Name: "the access is not recorded", When: func(o accessObservation) bool { return o.record == nil }, Then: ofAccess(stepRecord)},
@@ -46,15 +47,11 @@ var unwantedAccess = accessTable{
 // refusal returns why no PavBucketAccess can be written for the access, or nil.
 func (o accessObservation) refusal() *rule.Decision {
 	const reason = protocol.BucketAccessRefused
-	switch p := o.provisioner; {
-	case p == nil:
-		return refused(reason, "the record of the access is gone, and its class is not one of a PavProvisioner, so that no other can be granted")
-	case p.DeletionTimestamp != nil:
-		return refused(reason, "PavProvisioner %q is being deleted, and grants no new accesses", p.Name)
-	case p.Spec.BucketAccessGrant == nil:
-		return refused(reason, "PavProvisioner %q has no bucketAccessGrant, so that nobody gets access to its buckets", p.Name)
-	case p.Refusal() != "":
-		return refused(reason, "PavProvisioner %q cannot be used: %s", p.Name, p.Refusal())
+	if o.provisioner == nil {
+		return bucketapi.Refused(reason, "the record of the access is gone, and its class is not one of a PavProvisioner, so that no other can be granted")
+	}
+	if d := bucketapi.RefuseAccesses(o.provisioner); d != nil {
+		return d
 	}
 	if d := o.refuseClass(); d != nil {
 		return d
@@ -63,10 +60,10 @@ func (o accessObservation) refusal() *rule.Decision {
 		return d
 	}
 	if o.protocol() == "" {
-		return refused(reason, "%s", unknownProtocol(string(o.access.Spec.Protocol)))
+		return bucketapi.Refused(reason, "%s", unknownProtocol(string(o.access.Spec.Protocol)))
 	}
 	if secret := o.access.Spec.CredentialsSecretName; len(validation.IsDNS1123Subdomain(secret)) > 0 {
-		return refused(reason, "spec.credentialsSecretName: %.100q is not a valid name of a Secret", secret)
+		return bucketapi.Refused(reason, "spec.credentialsSecretName: %.100q is not a valid name of a Secret", secret)
 	}
 	return nil
 }
@@ -75,10 +72,10 @@ func (o accessObservation) refusal() *rule.Decision {
 func (o accessObservation) refuseClass() *rule.Decision {
 	const reason = protocol.BucketAccessRefused
 	if authenticationType(o.class) == "" {
-		return refused(reason, "authenticationType of BucketAccessClass %q is %q: it must be Key or IAM", o.class.Name, o.class.AuthenticationType)
+		return bucketapi.Refused(reason, "authenticationType of BucketAccessClass %q is %q: it must be Key or IAM", o.class.Name, o.class.AuthenticationType)
 	}
 	if accessMode(o.class) == "" {
-		return refused(reason, "the parameter %s of BucketAccessClass %q is %q: it must be ReadWrite, ReadOnly or WriteOnly", cosiv1.AccessModeParameter, o.class.Name, o.class.Parameters[cosiv1.AccessModeParameter])
+		return bucketapi.Refused(reason, "the parameter %s of BucketAccessClass %q is %q: it must be ReadWrite, ReadOnly or WriteOnly", cosiv1.AccessModeParameter, o.class.Name, o.class.Parameters[cosiv1.AccessModeParameter])
 	}
 	return nil
 }
@@ -88,20 +85,20 @@ func (o accessObservation) refuseBucket() *rule.Decision {
 	const reason = protocol.BucketAccessRefused
 	claim := o.access.Spec.BucketClaimName
 	waiting := func(text string) *rule.Decision {
-		d := wait(protocol.BucketAccessWaiting, fmt.Sprintf("BucketClaim %q, which the access names, %s", claim, text))
+		d := bucketapi.Wait(protocol.BucketAccessWaiting, fmt.Sprintf("BucketClaim %q, which the access names, %s", claim, text))
 		return &d
 	}
 	switch {
 	case o.claim == nil:
 		return waiting("does not exist")
 	case o.claim.DeletionTimestamp != nil:
-		return refused(reason, "BucketClaim %q is being deleted", claim)
+		return bucketapi.Refused(reason, "BucketClaim %q is being deleted", claim)
 	case o.bucket == nil:
 		return waiting("has no bucket of a PavProvisioner, or not yet")
 	case o.bucket.Spec.Provisioner != o.provisioner.Name:
-		return refused(reason, "the bucket of BucketClaim %q is one of PavProvisioner %q, and BucketAccessClass %q is of %q", claim, o.bucket.Spec.Provisioner, o.class.Name, o.provisioner.Name)
+		return bucketapi.Refused(reason, "the bucket of BucketClaim %q is one of PavProvisioner %q, and BucketAccessClass %q is of %q", claim, o.bucket.Spec.Provisioner, o.class.Name, o.provisioner.Name)
 	case o.bucket.Spec.Released:
-		return refused(reason, "the bucket of BucketClaim %q is given up", claim)
+		return bucketapi.Refused(reason, "the bucket of BucketClaim %q is given up", claim)
 	case o.bucket.Status.Phase != pavv1.BucketReady:
 		return waiting("has no bucket yet")
 	default:

@@ -32,14 +32,14 @@ func (r *Reconciler) gatherAccesses(ctx context.Context, name types.NamespacedNa
 		o := &all[i]
 		left[i], o.now = o.uid, r.Now()
 		if o.record != nil {
-			r.accesses.add(name, o.uid)
+			r.accesses.Add(name, o.uid)
 		}
-		o.remembered = r.accesses.has(name, o.uid)
+		o.remembered = r.accesses.Has(name, o.uid)
 		if err := addToAccess(ctx, r.Client, o); err != nil {
 			return nil, err
 		}
 	}
-	r.accesses.keep(name, left)
+	r.accesses.Keep(name, left)
 	return all, nil
 }
 

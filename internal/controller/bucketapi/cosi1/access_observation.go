@@ -94,8 +94,7 @@ func (o accessObservation) nextRotation() time.Duration { return o.rotation().Ne
 
 // isRecordOf reports whether a PavBucketAccess is the record of the access.
 func (o accessObservation) isRecordOf(a *pavv1.PavBucketAccess) bool {
-	ref := a.Spec.Requester
-	return a.Spec.API == pavv1.BucketAPICOSI1 && ref.Kind == kindAccess && ref.UID == o.uid && ref.Namespace == o.name.Namespace && ref.Name == o.name.Name
+	return bucketapi.IsRecordOfAccess(a, pavv1.BucketAPICOSI1, kindAccess, o.name, o.uid)
 }
 
 // recordName returns the name of the record.

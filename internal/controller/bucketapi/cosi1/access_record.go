@@ -27,7 +27,7 @@ func (r *Reconciler) recordAccess(ctx context.Context, o accessObservation, d ru
 		err = bucketapi.CreateRecord(ctx, r.Client, record)
 	}
 	if podplan.IsRefusal(err) {
-		return r.refuseAccess(ctx, o, refuse(protocol.BucketAccessRefused, err.Error()))
+		return r.refuseAccess(ctx, o, bucketapi.Refuse(protocol.BucketAccessRefused, err.Error()))
 	}
 	if err != nil {
 		return err
@@ -63,9 +63,7 @@ func (r *Reconciler) newAccess(ctx context.Context, o accessObservation) (*pavv1
 
 // rotate passes a request for a new account on to the record.
 func (r *Reconciler) rotate(ctx context.Context, o accessObservation, _ rule.Decision) error {
-	changed := o.record.DeepCopy()
-	metav1.SetMetaDataAnnotation(&changed.ObjectMeta, pavv1.RotateAnnotation, o.rotation().Requested)
-	return bucketapi.Patch(ctx, r.Client, o.record, changed)
+	return bucketapi.Rotate(ctx, r.Client, o.record, o.rotation())
 }
 
 // showAccess shows in an access what its record says.
@@ -95,9 +93,7 @@ func (r *Reconciler) releaseAccess(ctx context.Context, o accessObservation, d r
 	if err != nil {
 		return err
 	}
-	given := o.record.DeepCopy()
-	given.Spec.Released = true
-	if err := bucketapi.Patch(ctx, r.Client, o.record, given); err != nil {
+	if err := bucketapi.ReleaseAccess(ctx, r.Client, o.record); err != nil {
 		return err
 	}
 	ctrl.LoggerFrom(ctx).Info("released an access")
@@ -110,9 +106,7 @@ func (r *Reconciler) letAccessGo(ctx context.Context, o accessObservation, d rul
 	if err != nil {
 		return err
 	}
-	free := o.access.DeepCopy()
-	controllerutil.RemoveFinalizer(free, cosiv1.AccessFinalizer)
-	if err := bucketapi.Patch(ctx, r.Client, o.access, free); err != nil {
+	if err := bucketapi.LetGo(ctx, r.Client, o.access, cosiv1.AccessFinalizer); err != nil {
 		return err
 	}
 	ctrl.LoggerFrom(ctx).Info("let an access be deleted")

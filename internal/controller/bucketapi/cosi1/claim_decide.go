@@ -4,14 +4,15 @@ import (
 	"fmt"
 
 	cosiv1 "github.com/albertofaria/pav/internal/api/cosi/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/bucketapi"
 	"github.com/albertofaria/pav/internal/controller/rule"
 	"github.com/albertofaria/pav/internal/protocol"
 )
 
 // The steps, besides those of rule. Claims and accesses have some of them in common.
 const (
-	// stepRefuse: the object cannot be served, or not now; tell its user why.
-	stepRefuse rule.Step = "Refuse"
+	// stepRefuse is that of all adapters.
+	stepRefuse = bucketapi.StepRefuse
 
 	// stepRecord: write the record of the object, before any effect.
 	stepRecord rule.Step = "Record"
@@ -47,10 +48,10 @@ var everyClaim = claimTable{
 // wantedClaim is for a claim that exists.
 var wantedClaim = claimTable{
 	{Name: "the record of the claim was released although it exists", When: claimObservation.isReleased, Then: func(claimObservation) rule.Decision {
-		return refuse(protocol.BucketClaimRefused, "the bucket of the claim was given up by an administrator: delete the claim, and create it again")
+		return bucketapi.Refuse(protocol.BucketClaimRefused, "the bucket of the claim was given up by an administrator: delete the claim, and create it again")
 	}},
 	{Name: "the claim names another Bucket than its own", When: claimObservation.isRenamed, Then: func(o claimObservation) rule.Decision {
-		return refuse(protocol.BucketClaimRefused, fmt.Sprintf("status.bucketName of the claim is %q, but its Bucket would be %q: create the claim again, without its status", o.claim.Status.BucketName, o.bucketName()))
+		return bucketapi.Refuse(protocol.BucketClaimRefused, fmt.Sprintf("status.bucketName of the claim is %q, but its Bucket would be %q: create the claim again, without its status", o.claim.Status.BucketName, o.bucketName()))
 	}},
 	{Name: "the claim cannot be served", When: func(o claimObservation) bool { return o.record == nil && o.refusal() != nil }, Then: func(o claimObservation) rule.Decision { return *o.refusal() }},
 	{Name: "the claim is not recorded", When: func(o claimObservation) bool { return o.record == nil }, Then: ofClaim(stepRecord)},
@@ -62,7 +63,7 @@ var wantedClaim = claimTable{
 // unwantedClaim is for a claim that is gone, or is being deleted. The claim goes before its Bucket, which says whose claim it is.
 var unwantedClaim = claimTable{
 	{Name: "the bucket is accessed", When: func(o claimObservation) bool { return o.isKept() && !o.isReleased() && len(o.accesses) > 0 }, Then: func(o claimObservation) rule.Decision {
-		return wait(protocol.BucketClaimWaiting, fmt.Sprintf("%s has access to the bucket, or asks for it: delete that first", o.accesses[0]))
+		return bucketapi.Wait(protocol.BucketClaimWaiting, fmt.Sprintf("%s has access to the bucket, or asks for it: delete that first", o.accesses[0]))
 	}},
 	{Name: "the bucket is not released", When: func(o claimObservation) bool { return o.isKept() && !o.isReleased() }, Then: ofClaim(stepRelease)},
 	{Name: "the bucket is being deleted", When: claimObservation.isKept, Then: ofClaim(rule.Done)},
@@ -73,31 +74,25 @@ var unwantedClaim = claimTable{
 
 // refusal returns why no PavBucket can be written for the claim, or nil.
 func (o claimObservation) refusal() *rule.Decision {
-	var d rule.Decision
-	switch p := o.provisioner; {
-	case p == nil:
-		d = refuse(protocol.BucketClaimRefused, "the record of the claim's bucket is gone, and neither its class nor its Bucket is one of a PavProvisioner, so that no other can be made")
-	case p.DeletionTimestamp != nil:
-		d = refuse(protocol.BucketClaimRefused, fmt.Sprintf("PavProvisioner %q is being deleted, and serves no new claims", p.Name))
-	case !p.Spec.HasBuckets():
-		d = refuse(protocol.BucketClaimRefused, fmt.Sprintf("PavProvisioner %q has neither bucketCreation nor bucketAccessGrant, and so no buckets", p.Name))
-	case p.Refusal() != "":
-		d = refuse(protocol.BucketClaimRefused, fmt.Sprintf("PavProvisioner %q cannot be used: %s", p.Name, p.Refusal()))
-	case o.isExisting():
-		return o.refuseExisting()
-	default:
-		return o.refuseNew()
+	if o.provisioner == nil {
+		return bucketapi.Refused(protocol.BucketClaimRefused, "the record of the claim's bucket is gone, and neither its class nor its Bucket is one of a PavProvisioner, so that no other can be made")
 	}
-	return &d
+	if d := bucketapi.RefuseClaims(o.provisioner); d != nil {
+		return d
+	}
+	if o.isExisting() {
+		return o.refuseExisting()
+	}
+	return o.refuseNew()
 }
 
 // refuseNew returns why no bucket can be made for the claim, or nil.
 func (o claimObservation) refuseNew() *rule.Decision {
 	if reclaimPolicy(o.class) == "" {
-		return refused(protocol.BucketClaimRefused, "deletionPolicy of BucketClass %q is %q: it must be Delete or Retain", o.class.Name, o.class.DeletionPolicy)
+		return bucketapi.Refused(protocol.BucketClaimRefused, "deletionPolicy of BucketClass %q is %q: it must be Delete or Retain", o.class.Name, o.class.DeletionPolicy)
 	}
 	if _, unknown := protocolsOf(o.claim.Spec.Protocols); unknown != "" {
-		return refused(protocol.BucketClaimRefused, "%s", unknownProtocol(unknown))
+		return bucketapi.Refused(protocol.BucketClaimRefused, "%s", unknownProtocol(unknown))
 	}
 	if o.bucket != nil && (!o.isBound() || o.bucket.Spec.DriverName != o.provisioner.Name) {
 		d := o.taken()
@@ -108,25 +103,9 @@ func (o claimObservation) refuseNew() *rule.Decision {
 
 // taken decides about a claim whose Bucket cannot be created.
 func (o claimObservation) taken() rule.Decision {
-	return refuse(protocol.BucketClaimRefused, fmt.Sprintf("Bucket %q exists, and is not one of this claim and its driver: delete it", cosiv1.BucketOf(o.uid)))
+	return bucketapi.Refuse(protocol.BucketClaimRefused, fmt.Sprintf("Bucket %q exists, and is not one of this claim and its driver: delete it", cosiv1.BucketOf(o.uid)))
 }
 
 func ofClaim(next rule.Step) func(claimObservation) rule.Decision {
 	return rule.To[claimObservation](next)
-}
-
-// refuse decides to tell the user of an object why it is not served.
-func refuse(reason, message string) rule.Decision {
-	return rule.Decision{Step: stepRefuse, Reason: reason, Message: message, Warning: true}
-}
-
-// refused is refuse, for functions that may decide nothing.
-func refused(reason, format string, args ...any) *rule.Decision {
-	d := refuse(reason, fmt.Sprintf(format, args...))
-	return &d
-}
-
-// wait decides to tell the user of an object what it waits for.
-func wait(reason, message string) rule.Decision {
-	return rule.Decision{Step: stepRefuse, Reason: reason, Message: message}
 }

@@ -27,7 +27,7 @@ func (r *Reconciler) gatherClaims(ctx context.Context, name types.NamespacedName
 		return nil, err
 	}
 	buckets := &cosiv1.BucketList{}
-	if err := r.Client.List(ctx, buckets, client.MatchingFields{bucketsByClaim: keyOfClaim(name)}); err != nil {
+	if err := r.Client.List(ctx, buckets, client.MatchingFields{bucketsByClaim: bucketapi.KeyOfClaim(name)}); err != nil {
 		return nil, fmt.Errorf("looking up the Buckets of claim %q: %w", name, err)
 	}
 	all := groupClaims(name, claim, records, buckets.Items)
@@ -36,14 +36,14 @@ func (r *Reconciler) gatherClaims(ctx context.Context, name types.NamespacedName
 		o := &all[i]
 		left[i], o.now = o.uid, r.Now()
 		if o.record != nil {
-			r.claims.add(name, o.uid)
+			r.claims.Add(name, o.uid)
 		}
-		o.remembered = r.claims.has(name, o.uid)
+		o.remembered = r.claims.Has(name, o.uid)
 		if err := r.addToClaim(ctx, r.Client, o); err != nil {
 			return nil, err
 		}
 	}
-	r.claims.keep(name, left)
+	r.claims.Keep(name, left)
 	return all, nil
 }
 
@@ -96,11 +96,11 @@ func (r *Reconciler) addToClaim(ctx context.Context, reader client.Reader, o *cl
 		return err
 	}
 	if o.record != nil {
-		o.accesses, err = r.accessesTo(ctx, o.record.Name)
+		o.accesses, err = bucketapi.AccessesTo(ctx, r.Client, o.record.Name)
 		return err
 	}
 	if o.isExisting() && o.provisioner != nil {
-		o.holder, err = r.holderOf(ctx, o)
+		o.holder, err = bucketapi.HolderOf(ctx, r.Client, pavv1.BucketAPICOSI1, o.provisioner.Name, o.bucketName(), o.uid)
 	}
 	return err
 }
@@ -122,36 +122,6 @@ func addDriver(ctx context.Context, reader client.Reader, o *claimObservation) e
 	}
 	o.provisioner, err = bucketapi.Named(ctx, reader, driver, &pavv1.PavProvisioner{})
 	return err
-}
-
-// accessesTo returns the objects that have access to a PavBucket, or ask for it, according to the cache.
-func (r *Reconciler) accessesTo(ctx context.Context, record string) ([]string, error) {
-	accesses, err := reconcile.AccessesTo(ctx, r.Client, record)
-	if err != nil {
-		return nil, err
-	}
-	names := make([]string, len(accesses))
-	for i := range accesses {
-		requester := accesses[i].Spec.Requester
-		names[i] = fmt.Sprintf("%s %s/%s", requester.Kind, requester.Namespace, requester.Name)
-	}
-	slices.Sort(names)
-	return names, nil
-}
-
-// holderOf returns the claim whose record has an existing Bucket; "" for none. Another program may have given that Bucket to a further claim.
-func (r *Reconciler) holderOf(ctx context.Context, o *claimObservation) (string, error) {
-	records := &pavv1.PavBucketList{}
-	if err := r.Client.List(ctx, records, client.MatchingFields{reconcile.BucketsByProvisioner: o.provisioner.Name}, client.UnsafeDisableDeepCopy); err != nil {
-		return "", fmt.Errorf("looking up who has Bucket %q: %w", o.bucketName(), err)
-	}
-	for i := range records.Items {
-		b := &records.Items[i].Spec
-		if b.API == pavv1.BucketAPICOSI1 && b.ExistingBucketID != "" && b.BucketName == o.bucketName() && b.ClaimRef.UID != o.uid {
-			return b.ClaimRef.Namespace + "/" + b.ClaimRef.Name, nil
-		}
-	}
-	return "", nil
 }
 
 // confirmedClaim decides again with the objects that the API server has, before a step is taken. If that gives another step, the cache is

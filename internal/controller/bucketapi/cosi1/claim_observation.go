@@ -9,6 +9,7 @@ import (
 
 	cosiv1 "github.com/albertofaria/pav/internal/api/cosi/v1alpha1"
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/bucketapi"
 	"github.com/albertofaria/pav/internal/protocol"
 )
 
@@ -143,8 +144,7 @@ func (o claimObservation) isHeld() bool {
 
 // isRecordOf reports whether a PavBucket is the record of the claim.
 func (o claimObservation) isRecordOf(b *pavv1.PavBucket) bool {
-	ref := b.Spec.ClaimRef
-	return b.Spec.API == pavv1.BucketAPICOSI1 && ref.UID == o.uid && ref.Namespace == o.name.Namespace && ref.Name == o.name.Name
+	return bucketapi.IsRecordOfClaim(b, pavv1.BucketAPICOSI1, o.name, o.uid)
 }
 
 // recordName returns the name of the record.

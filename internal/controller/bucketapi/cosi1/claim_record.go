@@ -32,7 +32,7 @@ func (r *Reconciler) recordClaim(ctx context.Context, o claimObservation, d rule
 		err = bucketapi.CreateRecord(ctx, r.Client, record)
 	}
 	if podplan.IsRefusal(err) {
-		return r.refuseClaim(ctx, o, refuse(protocol.BucketClaimRefused, err.Error()))
+		return r.refuseClaim(ctx, o, bucketapi.Refuse(protocol.BucketClaimRefused, err.Error()))
 	}
 	if err != nil {
 		return err

@@ -20,9 +20,7 @@ func (r *Reconciler) releaseClaim(ctx context.Context, o claimObservation, d rul
 	if err != nil {
 		return err
 	}
-	given := o.record.DeepCopy()
-	given.Spec.Released = true
-	if err := bucketapi.Patch(ctx, r.Client, o.record, given); err != nil {
+	if err := bucketapi.ReleaseBucket(ctx, r.Client, o.record); err != nil {
 		return err
 	}
 	ctrl.LoggerFrom(ctx).Info("released the bucket of a claim")
@@ -35,9 +33,7 @@ func (r *Reconciler) letClaimGo(ctx context.Context, o claimObservation, d rule.
 	if err != nil {
 		return err
 	}
-	free := o.claim.DeepCopy()
-	controllerutil.RemoveFinalizer(free, cosiv1.ClaimFinalizer)
-	if err := bucketapi.Patch(ctx, r.Client, o.claim, free); err != nil {
+	if err := bucketapi.LetGo(ctx, r.Client, o.claim, cosiv1.ClaimFinalizer); err != nil {
 		return err
 	}
 	ctrl.LoggerFrom(ctx).Info("let a claim be deleted")

@@ -2,12 +2,10 @@ package cosi1
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -18,6 +16,7 @@ import (
 
 	cosiv1 "github.com/albertofaria/pav/internal/api/cosi/v1alpha1"
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/controller/bucketapi"
 	"github.com/albertofaria/pav/internal/controller/rule"
 	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/reconcile"
@@ -43,7 +42,7 @@ type Reconciler struct {
 	Now func() time.Time
 
 	repeats          observability.Repeats
-	claims, accesses memory
+	claims, accesses bucketapi.Memory
 	serves           bool // claims, as they are the first to be registered
 }
 
@@ -69,7 +68,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("cosi-bucket-access").
 		For(&cosiv1.BucketAccess{}).
-		Watches(&pavv1.PavBucketAccess{}, handler.EnqueueRequestsFromMapFunc(accessOfRecord)).
+		Watches(&pavv1.PavBucketAccess{}, handler.EnqueueRequestsFromMapFunc(r.records().Access)).
 		Watches(&pavv1.PavBucket{}, handler.EnqueueRequestsFromMapFunc(r.accessesOfBucket)).
 		Watches(&cosiv1.BucketClaim{}, handler.EnqueueRequestsFromMapFunc(r.accessesOfClaim)).
 		Watches(&cosiv1.BucketAccessClass{}, handler.EnqueueRequestsFromMapFunc(r.accessesOfClass)).
@@ -84,8 +83,8 @@ func (r *Reconciler) registerClaims(mgr ctrl.Manager, options controller.Options
 		Named("cosi-bucket-claim").
 		For(&cosiv1.BucketClaim{}).
 		Watches(&cosiv1.Bucket{}, handler.EnqueueRequestsFromMapFunc(r.claimsOfBucket)).
-		Watches(&pavv1.PavBucket{}, handler.EnqueueRequestsFromMapFunc(claimOfRecord)).
-		Watches(&pavv1.PavBucketAccess{}, handler.EnqueueRequestsFromMapFunc(r.claimsOfAccess)).
+		Watches(&pavv1.PavBucket{}, handler.EnqueueRequestsFromMapFunc(r.records().Claim)).
+		Watches(&pavv1.PavBucketAccess{}, handler.EnqueueRequestsFromMapFunc(r.records().Claims)).
 		Watches(&cosiv1.BucketClass{}, handler.EnqueueRequestsFromMapFunc(r.claimsOfClass)).
 		Watches(&pavv1.PavProvisioner{}, handler.EnqueueRequestsFromMapFunc(r.claimsOfProvisioner), builder.WithPredicates(reconcile.IgnoreCountUpdates)).
 		WithOptions(options).
@@ -107,8 +106,7 @@ var (
 	}
 )
 
-// reconcileClaim takes one step for each claim of a name: what former claims have left must not wait for the present one, nor the other way
-// round.
+// reconcileClaim takes one step for each claim of a name.
 func (r *Reconciler) reconcileClaim(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	all, err := r.gatherClaims(ctx, request.NamespacedName)
 	if err != nil {
@@ -117,12 +115,12 @@ func (r *Reconciler) reconcileClaim(ctx context.Context, request ctrl.Request) (
 	if len(all) == 0 {
 		r.repeats.Forget(kindClaim + " " + request.String())
 	}
-	var steps passes
+	var steps bucketapi.Passes
 	for _, o := range all {
 		d := decideClaim(o)
-		steps.take(ctx, o.uid, d, func() error { return claimActs[d.Step](r, ctx, o, d) })
+		steps.Take(ctx, o.uid, d, func() error { return claimActs[d.Step](r, ctx, o, d) })
 	}
-	return steps.result()
+	return steps.Result()
 }
 
 // reconcileAccess is reconcileClaim for accesses.
@@ -134,35 +132,10 @@ func (r *Reconciler) reconcileAccess(ctx context.Context, request ctrl.Request) 
 	if len(all) == 0 {
 		r.repeats.Forget(kindAccess + " " + request.String())
 	}
-	var steps passes
+	var steps bucketapi.Passes
 	for _, o := range all {
 		d := decideAccess(o)
-		steps.take(ctx, o.uid, d, func() error { return accessActs[d.Step](r, ctx, o, d) })
+		steps.Take(ctx, o.uid, d, func() error { return accessActs[d.Step](r, ctx, o, d) })
 	}
-	return steps.result()
-}
-
-// passes are the steps that were taken for all objects of a name.
-type passes struct {
-	next     time.Duration // when the first of them is to be looked at again; 0 for never
-	failures []error
-}
-
-// take takes the step of a decision.
-func (p *passes) take(ctx context.Context, uid types.UID, d rule.Decision, act func() error) {
-	ctrl.LoggerFrom(ctx).V(2).Info("decided", "uid", uid, observability.Step, d.Step, observability.Rule, d.Rule)
-	result, err := reconcile.Result(act())
-	p.failures = append(p.failures, err)
-	for _, after := range []time.Duration{result.RequeueAfter, d.After} {
-		if after > 0 && (p.next == 0 || after < p.next) {
-			p.next = after
-		}
-	}
-}
-
-func (p *passes) result() (ctrl.Result, error) {
-	if err := errors.Join(p.failures...); err != nil {
-		return ctrl.Result{}, err
-	}
-	return ctrl.Result{RequeueAfter: p.next}, nil
+	return steps.Result()
 }

@@ -23,26 +23,26 @@ func (o claimObservation) refuseExisting() *rule.Decision {
 	b := o.bucket
 	switch {
 	case b == nil:
-		d := wait(protocol.BucketClaimWaiting, fmt.Sprintf("Bucket %q, which the claim asks for, does not exist: an administrator has to write it", o.bucketName()))
+		d := bucketapi.Wait(protocol.BucketClaimWaiting, fmt.Sprintf("Bucket %q, which the claim asks for, does not exist: an administrator has to write it", o.bucketName()))
 		return &d
 	case b.DeletionTimestamp != nil:
-		return refused(protocol.BucketClaimRefused, "Bucket %q is being deleted", b.Name)
+		return bucketapi.Refused(protocol.BucketClaimRefused, "Bucket %q is being deleted", b.Name)
 	}
 	if d := o.refuseBinding(); d != nil {
 		return d
 	}
 	if id := b.Spec.ExistingBucketID; id == "" || len(id) > mostID {
-		return refused(protocol.BucketClaimRefused, "spec.existingBucketID of Bucket %q has %d bytes: it must name the bucket, with %d bytes at most", b.Name, len(id), mostID)
+		return bucketapi.Refused(protocol.BucketClaimRefused, "spec.existingBucketID of Bucket %q has %d bytes: it must name the bucket, with %d bytes at most", b.Name, len(id), mostID)
 	}
 	asked, unknown := protocolsOf(o.claim.Spec.Protocols)
 	if unknown == "" {
 		_, unknown = protocolsOf(b.Spec.Protocols)
 	}
 	if unknown != "" {
-		return refused(protocol.BucketClaimRefused, "%s", unknownProtocol(unknown))
+		return bucketapi.Refused(protocol.BucketClaimRefused, "%s", unknownProtocol(unknown))
 	}
 	if missing := without(asked, b); missing != "" {
-		return refused(protocol.BucketClaimRefused, "the claim asks for the protocol %s, which Bucket %q does not support", missing, b.Name)
+		return bucketapi.Refused(protocol.BucketClaimRefused, "the claim asks for the protocol %s, which Bucket %q does not support", missing, b.Name)
 	}
 	return nil
 }
@@ -67,7 +67,7 @@ func without(asked []pavv1.BucketProtocol, b *cosiv1.Bucket) string {
 func (o claimObservation) refuseBinding() *rule.Decision {
 	b, ref := o.bucket, reference(o.bucket)
 	elsewhere := func(claim string) *rule.Decision {
-		return refused(protocol.BucketBoundElsewhere, "Bucket %q is that of claim %s, and can be bound to no other", b.Name, claim)
+		return bucketapi.Refused(protocol.BucketBoundElsewhere, "Bucket %q is that of claim %s, and can be bound to no other", b.Name, claim)
 	}
 	named := ref.Namespace == o.name.Namespace && ref.Name == o.name.Name
 	switch {
@@ -76,13 +76,13 @@ func (o claimObservation) refuseBinding() *rule.Decision {
 	case named && (ref.UID == "" || ref.UID == o.uid):
 		return nil
 	case named:
-		return refused(protocol.BucketBoundElsewhere, "Bucket %q is bound to a former claim of this name. An administrator lets this one have it by removing spec.bucketClaim.uid of the Bucket", b.Name)
+		return bucketapi.Refused(protocol.BucketBoundElsewhere, "Bucket %q is bound to a former claim of this name. An administrator lets this one have it by removing spec.bucketClaim.uid of the Bucket", b.Name)
 	case ref.Namespace != "" || ref.Name != "" || ref.UID != "":
 		return elsewhere(fmt.Sprintf("%q of namespace %q", ref.Name, ref.Namespace))
 	case o.unclaimed() == pavv1.UnclaimedFirstClaim:
 		return nil
 	default:
-		return refused(protocol.BucketUnclaimed, "Bucket %q names no claim. An administrator lets this one have it with: kubectl patch buckets.objectstorage.k8s.io %s --type=merge -p '{\"spec\":{\"bucketClaim\":{\"name\":\"%s\",\"namespace\":\"%s\"}}}'",
+		return bucketapi.Refused(protocol.BucketUnclaimed, "Bucket %q names no claim. An administrator lets this one have it with: kubectl patch buckets.objectstorage.k8s.io %s --type=merge -p '{\"spec\":{\"bucketClaim\":{\"name\":\"%s\",\"namespace\":\"%s\"}}}'",
 			b.Name, b.Name, o.name.Name, o.name.Namespace)
 	}
 }

@@ -64,8 +64,8 @@ func TestLife(t *testing.T) {
 	if c.claim() != nil || c.bucket(bucketName) != nil {
 		t.Error("in the end, nothing is left")
 	}
-	if c.pass(); len(c.reconciler.claims.of) != 0 {
-		t.Errorf("the reconciler remembers %v", c.reconciler.claims.of)
+	if c.pass(); c.reconciler.claims.Len() != 0 {
+		t.Error("the reconciler remembers a claim of which nothing is left")
 	}
 }
 

@@ -3,8 +3,7 @@ package cosi1
 import (
 	"context"
 
-	corev1 "k8s.io/api/core/v1"
-
+	"github.com/albertofaria/pav/internal/controller/bucketapi"
 	"github.com/albertofaria/pav/internal/controller/rule"
 	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/internal/reconcile"
@@ -15,7 +14,7 @@ import (
 func (r *Reconciler) refuseClaim(_ context.Context, o claimObservation, d rule.Decision) error {
 	due, next := r.repeats.Due(kindClaim+" "+o.name.String(), string(o.uid)+" "+d.Message, r.Now())
 	if due {
-		r.tellClaim(o, eventType(d), d.Reason, d.Message)
+		r.tellClaim(o, bucketapi.EventType(d), d.Reason, d.Message)
 	}
 	return &reconcile.Later{After: next}
 }
@@ -24,16 +23,9 @@ func (r *Reconciler) refuseClaim(_ context.Context, o claimObservation, d rule.D
 func (r *Reconciler) refuseAccess(_ context.Context, o accessObservation, d rule.Decision) error {
 	due, next := r.repeats.Due(kindAccess+" "+o.name.String(), string(o.uid)+" "+d.Message, r.Now())
 	if due && o.access != nil {
-		r.Events.Event(o.access, eventType(d), d.Reason, observability.Clip(d.Message, observability.MaxNote))
+		r.Events.Event(o.access, bucketapi.EventType(d), d.Reason, observability.Clip(d.Message, observability.MaxNote))
 	}
 	return &reconcile.Later{After: next}
-}
-
-func eventType(d rule.Decision) string {
-	if d.Warning {
-		return corev1.EventTypeWarning
-	}
-	return corev1.EventTypeNormal
 }
 
 // tellClaim records an event on the claim, if it still exists.

@@ -11,7 +11,6 @@ import (
 	cosiv1 "github.com/albertofaria/pav/internal/api/cosi/v1alpha1"
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/bucketapi"
-	"github.com/albertofaria/pav/internal/reconcile"
 )
 
 // The indexes of COSI's kinds.
@@ -20,18 +19,14 @@ const (
 	claimsByClass    = "bucketclaim.class"
 	claimsByExisting = "bucketclaim.existing"
 
-	// bucketsByClaim finds Buckets by keyOfClaim of the claim that they name, and existingByDriver the Buckets of administrators by their
-	// driver.
+	// bucketsByClaim finds Buckets by the key of the claim that they name, and existingByDriver the Buckets of administrators by their driver.
 	bucketsByClaim   = "cosibucket.claim"
 	existingByDriver = "cosibucket.driver"
 
-	// accessesByClass finds accesses by their BucketAccessClass, and accessesByClaim by keyOfClaim of the claim that they name.
+	// accessesByClass finds accesses by their BucketAccessClass, and accessesByClaim by the key of the claim that they name.
 	accessesByClass = "bucketaccess.class"
 	accessesByClaim = "bucketaccess.claim"
 )
-
-// keyOfClaim is the key of a claim in an index.
-func keyOfClaim(name types.NamespacedName) string { return reconcile.Bucket(name.String()) }
 
 // Index adds the indexes of COSI's kinds to the cache.
 func (r *Reconciler) Index(ctx context.Context, indexer client.FieldIndexer) error {
@@ -40,21 +35,21 @@ func (r *Reconciler) Index(ctx context.Context, indexer client.FieldIndexer) err
 		object  client.Object
 		extract client.IndexerFunc
 	}{
-		{claimsByClass, &cosiv1.BucketClaim{}, by(func(c *cosiv1.BucketClaim) string { return c.Spec.BucketClassName })},
-		{claimsByExisting, &cosiv1.BucketClaim{}, by(func(c *cosiv1.BucketClaim) string { return c.Spec.ExistingBucketName })},
-		{bucketsByClaim, &cosiv1.Bucket{}, by(func(b *cosiv1.Bucket) string {
+		{claimsByClass, &cosiv1.BucketClaim{}, bucketapi.IndexedBy(func(c *cosiv1.BucketClaim) string { return c.Spec.BucketClassName })},
+		{claimsByExisting, &cosiv1.BucketClaim{}, bucketapi.IndexedBy(func(c *cosiv1.BucketClaim) string { return c.Spec.ExistingBucketName })},
+		{bucketsByClaim, &cosiv1.Bucket{}, bucketapi.IndexedBy(func(b *cosiv1.Bucket) string {
 			ref := reference(b)
-			return keyOfClaim(types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
+			return bucketapi.KeyOfClaim(types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
 		})},
-		{existingByDriver, &cosiv1.Bucket{}, by(func(b *cosiv1.Bucket) string {
+		{existingByDriver, &cosiv1.Bucket{}, bucketapi.IndexedBy(func(b *cosiv1.Bucket) string {
 			if b.Spec.ExistingBucketID == "" {
 				return ""
 			}
 			return b.Spec.DriverName
 		})},
-		{accessesByClass, &cosiv1.BucketAccess{}, by(func(a *cosiv1.BucketAccess) string { return a.Spec.BucketAccessClassName })},
-		{accessesByClaim, &cosiv1.BucketAccess{}, by(func(a *cosiv1.BucketAccess) string {
-			return keyOfClaim(types.NamespacedName{Namespace: a.Namespace, Name: a.Spec.BucketClaimName})
+		{accessesByClass, &cosiv1.BucketAccess{}, bucketapi.IndexedBy(func(a *cosiv1.BucketAccess) string { return a.Spec.BucketAccessClassName })},
+		{accessesByClaim, &cosiv1.BucketAccess{}, bucketapi.IndexedBy(func(a *cosiv1.BucketAccess) string {
+			return bucketapi.KeyOfClaim(types.NamespacedName{Namespace: a.Namespace, Name: a.Spec.BucketClaimName})
 		})},
 	} {
 		if err := indexer.IndexField(ctx, index.object, index.name, index.extract); err != nil {
@@ -64,20 +59,9 @@ func (r *Reconciler) Index(ctx context.Context, indexer client.FieldIndexer) err
 	return nil
 }
 
-// by returns the index of objects of one type by a key; "" for none.
-func by[T client.Object](key func(T) string) client.IndexerFunc {
-	return func(object client.Object) []string {
-		if typed, ok := object.(T); ok {
-			if value := key(typed); value != "" {
-				return []string{value}
-			}
-		}
-		return nil
-	}
-}
-
-func named(namespace, name string) []ctrl.Request {
-	return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}}
+// records maps the records of this version.
+func (r *Reconciler) records() bucketapi.Records {
+	return bucketapi.Records{Client: r.Client, API: pavv1.BucketAPICOSI1}
 }
 
 // claimsOfBucket maps a Bucket to the claim that it names, and to those that ask for it.
@@ -85,34 +69,7 @@ func (r *Reconciler) claimsOfBucket(ctx context.Context, object client.Object) [
 	requests := r.claimsBy(ctx, claimsByExisting, object.GetName())
 	if b, ok := object.(*cosiv1.Bucket); ok {
 		if ref := reference(b); ref.Name != "" {
-			requests = append(requests, named(ref.Namespace, ref.Name)...)
-		}
-	}
-	return requests
-}
-
-func claimOfRecord(_ context.Context, object client.Object) []ctrl.Request {
-	if b, ok := object.(*pavv1.PavBucket); ok && b.Spec.API == pavv1.BucketAPICOSI1 {
-		return named(b.Spec.ClaimRef.Namespace, b.Spec.ClaimRef.Name)
-	}
-	return nil
-}
-
-// claimsOfAccess maps the record of an access to the claims of its buckets, which it keeps from being deleted.
-func (r *Reconciler) claimsOfAccess(ctx context.Context, object client.Object) []ctrl.Request {
-	a, ok := object.(*pavv1.PavBucketAccess)
-	if !ok || a.Spec.API != pavv1.BucketAPICOSI1 {
-		return nil
-	}
-	var requests []ctrl.Request
-	for _, accessed := range a.Spec.Buckets {
-		bucket, err := bucketapi.Named(ctx, r.Client, accessed.Bucket, &pavv1.PavBucket{})
-		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "cannot look a PavBucket up", "bucket", accessed.Bucket)
-			continue
-		}
-		if bucket != nil {
-			requests = append(requests, claimOfRecord(ctx, bucket)...)
+			requests = append(requests, bucketapi.Requests(ref.Namespace, ref.Name)...)
 		}
 	}
 	return requests
@@ -155,30 +112,23 @@ func (r *Reconciler) claimsBy(ctx context.Context, index, key string) []ctrl.Req
 	var requests []ctrl.Request
 	for i := range claims.Items {
 		if c := &claims.Items[i]; !c.Status.BucketReady || c.DeletionTimestamp != nil {
-			requests = append(requests, named(c.Namespace, c.Name)...)
+			requests = append(requests, bucketapi.Requests(c.Namespace, c.Name)...)
 		}
 	}
 	return requests
 }
 
-func accessOfRecord(_ context.Context, object client.Object) []ctrl.Request {
-	if a, ok := object.(*pavv1.PavBucketAccess); ok && a.Spec.API == pavv1.BucketAPICOSI1 {
-		return named(a.Spec.Requester.Namespace, a.Spec.Requester.Name)
-	}
-	return nil
-}
-
 // accessesOfBucket maps the record of a claim to the accesses that may wait for it.
 func (r *Reconciler) accessesOfBucket(ctx context.Context, object client.Object) []ctrl.Request {
 	if b, ok := object.(*pavv1.PavBucket); ok && b.Spec.API == pavv1.BucketAPICOSI1 {
-		return r.accessesBy(ctx, accessesByClaim, keyOfClaim(types.NamespacedName{Namespace: b.Spec.ClaimRef.Namespace, Name: b.Spec.ClaimRef.Name}))
+		return r.accessesBy(ctx, accessesByClaim, bucketapi.KeyOfClaim(types.NamespacedName{Namespace: b.Spec.ClaimRef.Namespace, Name: b.Spec.ClaimRef.Name}))
 	}
 	return nil
 }
 
 // accessesOfClaim maps a claim to the accesses that may wait for it.
 func (r *Reconciler) accessesOfClaim(ctx context.Context, object client.Object) []ctrl.Request {
-	return r.accessesBy(ctx, accessesByClaim, keyOfClaim(client.ObjectKeyFromObject(object)))
+	return r.accessesBy(ctx, accessesByClaim, bucketapi.KeyOfClaim(client.ObjectKeyFromObject(object)))
 }
 
 // accessesOfClass maps a BucketAccessClass to its accesses.
@@ -212,7 +162,7 @@ func (r *Reconciler) accessesBy(ctx context.Context, index, key string) []ctrl.R
 	var requests []ctrl.Request
 	for i := range accesses.Items {
 		if a := &accesses.Items[i]; !a.Status.AccessGranted || a.DeletionTimestamp != nil {
-			requests = append(requests, named(a.Namespace, a.Name)...)
+			requests = append(requests, bucketapi.Requests(a.Namespace, a.Name)...)
 		}
 	}
 	return requests
