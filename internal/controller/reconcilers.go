@@ -14,6 +14,7 @@ import (
 	"github.com/albertofaria/pav/internal/controller/attempt"
 	"github.com/albertofaria/pav/internal/controller/bucket"
 	"github.com/albertofaria/pav/internal/controller/bucketapi/cosi1"
+	"github.com/albertofaria/pav/internal/controller/bucketapi/cosi2"
 	"github.com/albertofaria/pav/internal/controller/bucketapi/obc"
 	"github.com/albertofaria/pav/internal/controller/claim"
 	"github.com/albertofaria/pav/internal/controller/cleanup"
@@ -136,7 +137,11 @@ func (r *Reconcilers) Register(mgr ctrl.Manager, options func() controller.Optio
 		&addon.Installer{Name: "object-bucket-claims", Direct: p.Direct, Addon: &obc.Reconciler{
 			Client: p.Client, Live: p.Live, Direct: p.Direct, Events: p.Events, Templates: p.Templates, Now: p.Now,
 		}},
+		// A cluster has one of the two versions of COSI.
 		&addon.Installer{Name: "cosi", Direct: p.Direct, Addon: &cosi1.Reconciler{
+			Client: p.Client, Live: p.Live, Events: p.Events, Templates: p.Templates, Now: p.Now,
+		}},
+		&addon.Installer{Name: "cosi-v1alpha2", Direct: p.Direct, Addon: &cosi2.Reconciler{
 			Client: p.Client, Live: p.Live, Events: p.Events, Templates: p.Templates, Now: p.Now,
 		}},
 		&label.Reconciler{Client: p.Client},

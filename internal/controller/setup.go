@@ -20,6 +20,7 @@ import (
 
 	"github.com/albertofaria/pav/internal/admission"
 	cosiv1 "github.com/albertofaria/pav/internal/api/cosi/v1alpha1"
+	cosiv2 "github.com/albertofaria/pav/internal/api/cosi/v1alpha2"
 	objectbucketv1 "github.com/albertofaria/pav/internal/api/objectbucket/v1alpha1"
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/clock"
@@ -65,7 +66,7 @@ func newManager(cfg *rest.Config, o Options, log logr.Logger) (ctrl.Manager, err
 	if err := pavv1.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("registering PaV's kinds: %w", err)
 	}
-	if err := errors.Join(apiextensionsv1.AddToScheme(scheme), snapshotv1.AddToScheme(scheme), objectbucketv1.AddToScheme(scheme), cosiv1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(apiextensionsv1.AddToScheme(scheme), snapshotv1.AddToScheme(scheme), objectbucketv1.AddToScheme(scheme), cosiv1.AddToScheme(scheme), cosiv2.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("registering the kinds of add-ons: %w", err)
 	}
 	caching, err := CacheOptions(o)
