@@ -26,18 +26,20 @@ var claimKinds = map[pavv1.BucketAPI]metav1.TypeMeta{
 	pavv1.BucketAPIVolume: {APIVersion: "v1", Kind: "PersistentVolumeClaim"},
 }
 
-// BucketAPIOf returns the API of the bucket that a source of a volume claims; "" if it is none of a bucket. Other groups may have the
-// same kinds, which are those of volume populators then.
-func BucketAPIOf(source *corev1.TypedObjectReference) pavv1.BucketAPI {
+// BucketAPIsOf returns the APIs by which a source of a volume may claim a bucket; none if it claims none. A source has a group and no version:
+// which version of COSI it is, the cluster says, which has one. Other groups may have the same kinds, which are those of volume populators
+// then.
+func BucketAPIsOf(source *corev1.TypedObjectReference) []pavv1.BucketAPI {
 	if source.APIGroup == nil {
-		return ""
+		return nil
 	}
-	for _, api := range []pavv1.BucketAPI{pavv1.BucketAPIClaim, pavv1.BucketAPICOSI1} {
+	var apis []pavv1.BucketAPI
+	for _, api := range []pavv1.BucketAPI{pavv1.BucketAPIClaim, pavv1.BucketAPICOSI1, pavv1.BucketAPICOSI2} {
 		if kind := claimKinds[api]; source.Kind == kind.Kind && *source.APIGroup == kind.GroupVersionKind().Group {
-			return api
+			apis = append(apis, api)
 		}
 	}
-	return ""
+	return apis
 }
 
 // BucketClaimKind returns the kind of the objects that claim buckets by an API.

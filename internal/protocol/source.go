@@ -42,7 +42,7 @@ func SourceNamespace(claim *corev1.PersistentVolumeClaim, source *corev1.TypedOb
 // none.
 func SourceKey(claim *corev1.PersistentVolumeClaim) string {
 	source := Source(claim)
-	if source == nil || IsPopulators(source) && BucketAPIOf(source) == "" {
+	if source == nil || IsPopulators(source) && len(BucketAPIsOf(source)) == 0 {
 		return ""
 	}
 	return KeyOfSource(source.Kind, SourceNamespace(claim, source), source.Name)

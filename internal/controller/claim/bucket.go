@@ -31,7 +31,7 @@ type bucketSource struct {
 // source is that of a volume populator.
 func (o snapshot) namesBucket() bool {
 	source := protocol.Source(o.claim)
-	return source != nil && protocol.BucketAPIOf(source) != "" && o.provisioner.Spec.HasBuckets()
+	return source != nil && len(protocol.BucketAPIsOf(source)) > 0 && o.provisioner.Spec.HasBuckets()
 }
 
 // refuseBucket returns why the volume cannot be the bucket that the claim names, or a bucket of its own, or "".
@@ -94,18 +94,20 @@ func (o snapshot) bucketRef() *pavv1.VolumeBucketReference {
 // cachedBucket returns what the cache shows of the bucket that a claim names as its source; nil if it names none.
 func (r *Reconciler) cachedBucket(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*bucketSource, error) {
 	ref := protocol.Source(claim)
-	if ref == nil || protocol.BucketAPIOf(ref) == "" {
+	if ref == nil || len(protocol.BucketAPIsOf(ref)) == 0 {
 		return nil, nil
 	}
-	records, err := reconcile.BucketsClaimedBy(ctx, r.Client, protocol.BucketAPIOf(ref), types.NamespacedName{Namespace: claim.Namespace, Name: ref.Name})
-	if err != nil {
-		return nil, err
-	}
 	found := &bucketSource{}
-	for i := range records {
-		// Those of former claims of the name are released.
-		if found.record == nil || found.record.Spec.Released {
-			found.record = &records[i]
+	for _, api := range protocol.BucketAPIsOf(ref) {
+		records, err := reconcile.BucketsClaimedBy(ctx, r.Client, api, types.NamespacedName{Namespace: claim.Namespace, Name: ref.Name})
+		if err != nil {
+			return nil, err
+		}
+		for i := range records {
+			// Those of former claims of the name are released.
+			if found.record == nil || found.record.Spec.Released {
+				found.record = &records[i]
+			}
 		}
 	}
 	return found, nil
@@ -115,28 +117,42 @@ func (r *Reconciler) cachedBucket(ctx context.Context, claim *corev1.PersistentV
 // write both claims, and choose whose bucket the volume is. An object that was created again under its name is another one.
 func (r *Reconciler) readBucket(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*bucketSource, error) {
 	ref := protocol.Source(claim)
-	if ref == nil || protocol.BucketAPIOf(ref) == "" {
+	if ref == nil || len(protocol.BucketAPIsOf(ref)) == 0 {
 		return nil, nil
 	}
-	api, key := protocol.BucketAPIOf(ref), types.NamespacedName{Namespace: claim.Namespace, Name: ref.Name}
 	found := &bucketSource{}
+	for _, api := range protocol.BucketAPIsOf(ref) {
+		record, err := r.readBucketOf(ctx, api, types.NamespacedName{Namespace: claim.Namespace, Name: ref.Name})
+		switch {
+		case apierrors.IsForbidden(err):
+			found.unreadable = true
+		case err != nil:
+			return nil, err
+		case record != nil:
+			return &bucketSource{record: record}, nil
+		}
+	}
+	return found, nil
+}
+
+// readBucketOf reads the object of a name that claimed a bucket by an API, and returns its PavBucket; nil if there is none.
+func (r *Reconciler) readBucketOf(ctx context.Context, api pavv1.BucketAPI, key types.NamespacedName) (*pavv1.PavBucket, error) {
 	object, err := reconcile.ReadObject(ctx, r.Live, protocol.BucketClaimKind(api), key)
-	found.unreadable = apierrors.IsForbidden(err)
-	if meta.IsNoMatchError(err) || found.unreadable || err == nil && object == nil {
-		return found, nil
+	if meta.IsNoMatchError(err) || err == nil && object == nil {
+		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	record, err := reconcile.Optional(ctx, r.Live, client.ObjectKey{Name: protocol.BucketRecord(object.GetUID())}, &pavv1.PavBucket{})
 	if err != nil || record == nil {
-		return found, err
+		return nil, err
 	}
 	of := record.Spec.ClaimRef
-	if record.Spec.API == api && of.UID == object.GetUID() && of.Namespace == key.Namespace && of.Name == key.Name && object.GetDeletionTimestamp() == nil {
-		found.record = record
+	if record.Spec.API != api || of.UID != object.GetUID() || of.Namespace != key.Namespace || of.Name != key.Name || object.GetDeletionTimestamp() != nil {
+		return nil, nil
 	}
-	return found, nil
+	return record, nil
 }
 
 // ofBucket maps a PavBucket to the claims that wait for a volume and name the object that claimed the bucket as their source.

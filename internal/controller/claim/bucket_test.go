@@ -11,11 +11,16 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	cosiv1 "github.com/albertofaria/pav/internal/api/cosi/v1alpha1"
+	cosiv2 "github.com/albertofaria/pav/internal/api/cosi/v1alpha2"
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/protocol"
 	"github.com/albertofaria/pav/internal/reconcile/reconciletest"
 )
 
@@ -101,7 +106,7 @@ func TestBucketRef(t *testing.T) {
 }
 
 // Without deployment-buckets.yaml, the controller agent may not read claims of buckets, and the claim is told so.
-func TestReadBucket(t *testing.T) {
+func TestReadBucket_ThatCannotBeRead(t *testing.T) {
 	photos := schema.GroupResource{Group: "objectbucket.io", Resource: "objectbucketclaims"}
 	for name, test := range map[string]struct {
 		answer error
@@ -121,6 +126,52 @@ func TestReadBucket(t *testing.T) {
 			got, err := (&Reconciler{Live: live}).readBucket(t.Context(), named().claim)
 			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(bucketSource{})); diff != "" || (err != nil) != (test.want == nil) {
 				t.Errorf("%v (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}
+
+// Which version of COSI the claim of a bucket is of, only the cluster says.
+func TestReadBucket(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(pavv1.AddToScheme(scheme), cosiv1.AddToScheme(scheme), cosiv2.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	claimed := func(changes ...func(*cosiv2.BucketClaim, *pavv1.PavBucket)) []client.Object {
+		claim := &cosiv2.BucketClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "photos", UID: "c1"}}
+		record := &pavv1.PavBucket{ObjectMeta: metav1.ObjectMeta{Name: protocol.BucketRecord("c1")}}
+		record.Spec.API, record.Spec.ClaimRef = pavv1.BucketAPICOSI2, pavv1.ClaimReference{Namespace: "apps", Name: "photos", UID: "c1"}
+		for _, change := range changes {
+			change(claim, record)
+		}
+		return []client.Object{claim, record}
+	}
+	source := corev1.TypedObjectReference{APIGroup: new("objectstorage.k8s.io"), Kind: "BucketClaim", Name: "photos"}
+	for name, test := range map[string]struct {
+		objects []client.Object
+		want    string // the name of the record
+	}{
+		"a claim of v1alpha2":               {objects: claimed(), want: "b-c1"},
+		"a claim without a record":          {objects: claimed()[:1]},
+		"a record without a claim":          {objects: claimed()[1:]},
+		"a claim that was created again":    {objects: claimed(func(c *cosiv2.BucketClaim, _ *pavv1.PavBucket) { c.UID = "c2" })},
+		"the record of another version":     {objects: claimed(func(_ *cosiv2.BucketClaim, b *pavv1.PavBucket) { b.Spec.API = pavv1.BucketAPICOSI1 })},
+		"the record of another's namespace": {objects: claimed(func(_ *cosiv2.BucketClaim, b *pavv1.PavBucket) { b.Spec.ClaimRef.Namespace = "x" })},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &Reconciler{Live: fake.NewClientBuilder().WithScheme(scheme).WithObjects(test.objects...).Build()}
+			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "data"}}
+			claim.Spec.DataSourceRef = source.DeepCopy()
+			found, err := r.readBucket(t.Context(), claim)
+			if err != nil || found == nil {
+				t.Fatalf("got %v, %v", found, err)
+			}
+			got := ""
+			if found.record != nil {
+				got = found.record.Name
+			}
+			if got != test.want {
+				t.Errorf("got the record %q", got)
 			}
 		})
 	}
