@@ -69,6 +69,9 @@ func (o accessObservation) refusal() *rule.Decision {
 			waiting = d
 		}
 	}
+	if d := o.refuseStores(); d != nil {
+		return d
+	}
 	return waiting
 }
 
@@ -141,6 +144,24 @@ func (o accessObservation) refuseBucket(c askedClaim) *rule.Decision {
 	}
 	if has := namesOf(c.bucket.Status.Protocols); len(has) > 0 && !slices.Contains(has, o.access.Spec.Protocol) {
 		return bucketapi.Refused(reason, "the bucket of BucketClaim %q does not support the protocol %s", c.BucketClaimName, o.access.Spec.Protocol)
+	}
+	return nil
+}
+
+// refuseStores returns why one account cannot have access to the buckets that the access asks for, or nil: an account is one of a store, and
+// one pod grants the access. A store is known as soon as the bucket is recorded.
+func (o accessObservation) refuseStores() *rule.Decision {
+	var first *askedClaim
+	for i := range o.claims {
+		c := &o.claims[i]
+		switch {
+		case c.bucket == nil:
+		case first == nil:
+			first = c
+		case c.bucket.Spec.Store != first.bucket.Spec.Store:
+			return bucketapi.Refused(protocol.BucketAccessRefused, "spec.bucketClaims: the buckets of BucketClaims %q and %q are in different stores, by spec.store of PavBuckets %q and %q, and an access has one account: create a BucketAccess for each store",
+				first.BucketClaimName, c.BucketClaimName, first.bucket.Name, c.bucket.Name)
+		}
 	}
 	return nil
 }

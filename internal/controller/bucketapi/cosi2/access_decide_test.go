@@ -63,6 +63,10 @@ func TestDecideAccess_ToBucketsOfClaims(t *testing.T) {
 		return func(o *accessObservation) { change(&o.claims[0]) }
 	}
 	isMissing := func(c *askedClaim) { c.claim, c.bucket = nil, nil }
+	isPending := func(c *askedClaim) { c.bucket.Status.Phase = pavv1.BucketPending }
+	inStore := func(store string) func(*askedClaim) {
+		return func(c *askedClaim) { c.bucket.Spec.Store = store }
+	}
 	isGoing := func(c *askedClaim) { c.claim.DeletionTimestamp = new(metav1.NewTime(noon)) }
 	checkAccesses(t, map[string]decision{
 		"its claim does not exist":             {got: of(first(isMissing)), want: refuse, reason: waiting, message: "does not exist"},
@@ -77,6 +81,10 @@ func TestDecideAccess_ToBucketsOfClaims(t *testing.T) {
 		"the class does not allow one mode": {got: of(toFilms, func(o *accessObservation) {
 			o.class.Spec.DisallowedBucketAccessModes = []cosiv2.AccessMode{"ReadWrite"}
 		}), want: refuse, reason: refused, message: `"films"`},
+		"its buckets are in two stores":              {got: of(toFilms, second(inStore("x"))), want: refuse, reason: refused, message: `spec.bucketClaims: the buckets of BucketClaims "photos" and "films" are in different stores`},
+		"its buckets are in one store":               {got: of(toFilms, first(inStore("x")), second(inStore("x"))), want: stepRecord},
+		"two stores are known before a bucket is":    {got: of(toFilms, first(isPending), second(inStore("x"))), want: refuse, reason: refused, message: `spec.store of PavBuckets "b-` + string(claimUID) + `" and "b-` + string(filmsUID) + `"`},
+		"the store of the first is not known":        {got: of(toFilms, first(isMissing), second(inStore("x"))), want: refuse, reason: waiting, message: `"photos"`},
 		"two buckets have one Secret":        {got: of(toFilms, func(o *accessObservation) { o.access.Spec.BucketClaims[1].AccessSecretName = "photos-s3" }), want: refuse, reason: refused, message: "two buckets"},
 		"the second claim does not exist":    {got: of(toFilms, second(isMissing)), want: refuse, reason: waiting, message: `"films"`},
 		"one is missing, the other is going": {got: of(toFilms, first(isMissing), second(isGoing)), want: refuse, reason: refused, message: `"films" is being deleted`},
