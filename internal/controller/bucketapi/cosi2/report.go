@@ -12,15 +12,15 @@ import (
 	"github.com/albertofaria/pav/internal/reconcile"
 )
 
-// refuseClaim tells the user of a claim why it is not served: by an event, and in the status of a claim that has nothing yet. What could
-// change that is watched, except for objects that PaV may not read; it is said again, and tried again, because of these, and because events
+// refuseClaim tells the user of a claim why it is not served: by an event, and in the status of a claim that is wanted. What could change
+// that is watched, except for objects that PaV may not read; it is said again, and tried again, because of these, and because events
 // expire.
 func (r *Reconciler) refuseClaim(ctx context.Context, o claimObservation, d rule.Decision) error {
 	due, next := r.repeats.Due(kindClaim+" "+o.name.String(), string(o.uid)+" "+d.Message, r.Now())
 	if due {
 		r.tellClaim(o, bucketapi.EventType(d), d.Reason, d.Message)
 	}
-	if o.wanted() && o.record == nil && !says(o.claim.Status.Error, d) {
+	if o.wanted() && !says(o.claim.Status.Error, d) {
 		refused := o.claim.DeepCopy()
 		refused.Status.Error = errorAt(metav1.NewTime(r.Now()), d.Message)
 		if err := bucketapi.PatchStatus(ctx, r.Client, o.claim, refused); err != nil {
@@ -36,7 +36,7 @@ func (r *Reconciler) refuseAccess(ctx context.Context, o accessObservation, d ru
 	if due && o.access != nil {
 		r.Events.Event(o.access, bucketapi.EventType(d), d.Reason, observability.Clip(d.Message, observability.MaxNote))
 	}
-	if o.wanted() && o.record == nil && !says(o.access.Status.Error, d) {
+	if o.wanted() && !says(o.access.Status.Error, d) {
 		refused := o.access.DeepCopy()
 		refused.Status.Error = errorAt(metav1.NewTime(r.Now()), d.Message)
 		if err := bucketapi.PatchStatus(ctx, r.Client, o.access, refused); err != nil {
