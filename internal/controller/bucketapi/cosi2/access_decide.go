@@ -40,6 +40,7 @@ var wantedAccess = accessTable{
 // unwantedAccess is for an access that is gone, or is being deleted.
 var unwantedAccess = accessTable{
 	{Name: "the access is not released", When: func(o accessObservation) bool { return o.record != nil && !o.isReleased() }, Then: ofAccess(stepRelease)},
+	{Name: "the failure to revoke the account is not shown", When: func(o accessObservation) bool { return o.record != nil && !o.isFailureShown() }, Then: ofAccess(stepShowFailure)},
 	{Name: "the access is being revoked", When: func(o accessObservation) bool { return o.record != nil }, Then: ofAccess(rule.Done)},
 	{Name: "the access is held", When: func(o accessObservation) bool { return o.access != nil && isHeld(o.access) }, Then: ofAccess(stepLetGo)},
 	{Name: "nothing is left of the access", When: rule.Always[accessObservation], Then: ofAccess(rule.Done)},

@@ -77,6 +77,13 @@ func (o accessObservation) isShown() bool {
 	return isHeld(o.access) && equality.Semantic.DeepEqual(o.access.Status, o.status())
 }
 
+// isFailureShown reports whether an access that is being deleted shows why its account could not be revoked. There may have been no attempt
+// yet.
+func (o accessObservation) isFailureShown() bool {
+	failure := o.record.Status.RevocationFailure
+	return o.access == nil || failure == nil || equality.Semantic.DeepEqual(o.access.Status.Error, errorOf(failure))
+}
+
 // status returns the status that the access is to have. What the status has once, except for readyToUse and error, cannot be changed: after
 // a rotation, the record has the present account, and the status the first one.
 func (o accessObservation) status() cosiv2.BucketAccessStatus {

@@ -107,6 +107,17 @@ func (r *Reconciler) releaseAccess(ctx context.Context, o accessObservation, d r
 	return nil
 }
 
+// showRevocationFailure shows in an access that is being deleted why its account could not be revoked.
+func (r *Reconciler) showRevocationFailure(ctx context.Context, o accessObservation, d rule.Decision) error {
+	o, err := r.confirmedAccess(ctx, o, d.Step)
+	if err != nil {
+		return err
+	}
+	shown := o.access.DeepCopy()
+	shown.Status.Error = errorOf(o.record.Status.RevocationFailure)
+	return bucketapi.PatchStatus(ctx, r.Client, o.access, shown)
+}
+
 // letAccessGo lets an access be deleted that has no account any more.
 func (r *Reconciler) letAccessGo(ctx context.Context, o accessObservation, d rule.Decision) error {
 	o, err := r.confirmedAccess(ctx, o, d.Step)

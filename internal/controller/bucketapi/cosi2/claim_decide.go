@@ -23,6 +23,9 @@ const (
 	// stepShow: show in the object, and in the Bucket of a claim, what the record says.
 	stepShow rule.Step = "Show"
 
+	// stepShowFailure: show in an object that is being deleted why its bucket is not deleted, or its account not revoked.
+	stepShowFailure rule.Step = "ShowFailure"
+
 	// stepRelease: the object is gone or going; its bucket is to be deleted or retained, or its accounts are to be revoked.
 	stepRelease rule.Step = "Release"
 
@@ -67,6 +70,7 @@ var unwantedClaim = claimTable{
 		return bucketapi.Wait(protocol.BucketClaimWaiting, fmt.Sprintf("%s has access to the bucket, or asks for it: delete that first", o.accesses[0]))
 	}},
 	{Name: "the bucket is not released", When: func(o claimObservation) bool { return o.isKept() && !o.isReleased() }, Then: ofClaim(stepRelease)},
+	{Name: "the failure to delete the bucket is not shown", When: func(o claimObservation) bool { return o.isKept() && !o.isFailureShown() }, Then: ofClaim(stepShowFailure)},
 	{Name: "the bucket is being deleted", When: claimObservation.isKept, Then: ofClaim(rule.Done)},
 	{Name: "the claim is held", When: func(o claimObservation) bool { return o.claim != nil && isHeld(o.claim) }, Then: ofClaim(stepLetGo)},
 	{Name: "the Bucket is left", When: claimObservation.isBucketLeft, Then: ofClaim(stepDeleteBucket)},

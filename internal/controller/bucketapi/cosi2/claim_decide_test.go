@@ -108,6 +108,8 @@ func TestDecideClaim_ThatIsWanted(t *testing.T) {
 }
 
 func TestDecideClaim_ThatIsNotWanted(t *testing.T) {
+	notDeleted := func(o *claimObservation) { o.record.Status.DeletionFailure = failed("busy") }
+	saysSo := func(o *claimObservation) { o.claim.Status.Error = errorOf(failed("busy")) }
 	checkClaims(t, map[string]decision{
 		"it is deleted":                                  {got: decideClaim(ready(isDeleted)), want: stepRelease},
 		"it is deleted while it waits":                   {got: decideClaim(pending(isDeleted)), want: stepRelease},
@@ -118,6 +120,10 @@ func TestDecideClaim_ThatIsNotWanted(t *testing.T) {
 		"it is gone, and someone has access":             {got: decideClaim(ready(isGone, isAccessed)), want: bucketapi.StepRefuse, reason: protocol.BucketClaimWaiting},
 		"its finalizer was removed before":               {got: decideClaim(ready(isDeleted, func(o *claimObservation) { o.claim.Finalizers = nil })), want: stepRelease},
 		"its bucket is being deleted":                    {got: decideClaim(ready(isDeleted, isReleased)), want: rule.Done},
+		"its bucket cannot be deleted":                   {got: decideClaim(ready(isDeleted, isReleased, notDeleted)), want: stepShowFailure},
+		"it says that its bucket cannot be deleted":      {got: decideClaim(ready(isDeleted, isReleased, notDeleted, saysSo)), want: rule.Done},
+		"it is gone, and its bucket cannot be deleted":   {got: decideClaim(ready(isGone, isReleased, notDeleted)), want: rule.Done},
+		"its bucket is retained after a failed deletion": {got: decideClaim(kept(isDeleted, isRetained, notDeleted)), want: stepLetGo},
 		"its bucket is deleted":                          {got: decideClaim(ready(isDeleted, recordGone)), want: stepLetGo},
 		"its bucket is retained":                         {got: decideClaim(kept(isDeleted, isRetained)), want: stepLetGo},
 		"its bucket is deleted, and only Bucket says so": {got: decideClaim(ready(isDeleted, recordGone, driverGone, forgotten)), want: stepLetGo},

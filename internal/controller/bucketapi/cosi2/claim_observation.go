@@ -135,6 +135,12 @@ func (o claimObservation) isShown() bool {
 	}
 }
 
+// isFailureShown reports whether a claim that is being deleted shows why its bucket could not be deleted. There may have been no attempt yet.
+func (o claimObservation) isFailureShown() bool {
+	failure := o.record.Status.DeletionFailure
+	return o.claim == nil || failure == nil || equality.Semantic.DeepEqual(o.claim.Status.Error, errorOf(failure))
+}
+
 // needsFinalizer reports whether the Bucket is to get the finalizer. One that is being deleted gets none.
 func (o claimObservation) needsFinalizer() bool {
 	return o.bucket.DeletionTimestamp == nil && !isHeld(o.bucket)

@@ -26,6 +26,17 @@ func (r *Reconciler) releaseClaim(ctx context.Context, o claimObservation, d rul
 	return nil
 }
 
+// showDeletionFailure shows in a claim that is being deleted why its bucket could not be deleted.
+func (r *Reconciler) showDeletionFailure(ctx context.Context, o claimObservation, d rule.Decision) error {
+	o, err := r.confirmedClaim(ctx, o, d.Step)
+	if err != nil {
+		return err
+	}
+	shown := o.claim.DeepCopy()
+	shown.Status.Error = errorOf(o.record.Status.DeletionFailure)
+	return bucketapi.PatchStatus(ctx, r.Client, o.claim, shown)
+}
+
 // letClaimGo lets a claim be deleted that has no bucket any more.
 func (r *Reconciler) letClaimGo(ctx context.Context, o claimObservation, d rule.Decision) error {
 	o, err := r.confirmedClaim(ctx, o, d.Step)

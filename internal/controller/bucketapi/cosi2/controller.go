@@ -103,12 +103,13 @@ var (
 	claimActs = map[rule.Step]func(*Reconciler, context.Context, claimObservation, rule.Decision) error{
 		rule.Done:            func(*Reconciler, context.Context, claimObservation, rule.Decision) error { return nil },
 		bucketapi.StepRefuse: (*Reconciler).refuseClaim, stepRecord: (*Reconciler).recordClaim, stepRetain: (*Reconciler).retainBucket, stepShow: (*Reconciler).showClaim,
-		stepRelease: (*Reconciler).releaseClaim, stepLetGo: (*Reconciler).letClaimGo, stepDeleteBucket: (*Reconciler).deleteBucket,
+		stepRelease: (*Reconciler).releaseClaim, stepShowFailure: (*Reconciler).showDeletionFailure, stepLetGo: (*Reconciler).letClaimGo, stepDeleteBucket: (*Reconciler).deleteBucket,
 	}
 	accessActs = map[rule.Step]func(*Reconciler, context.Context, accessObservation, rule.Decision) error{
 		rule.Done:            func(*Reconciler, context.Context, accessObservation, rule.Decision) error { return nil },
 		bucketapi.StepRefuse: (*Reconciler).refuseAccess, stepRecord: (*Reconciler).recordAccess, stepRotate: (*Reconciler).rotate,
-		stepShow: (*Reconciler).showAccess, stepRelease: (*Reconciler).releaseAccess, stepLetGo: (*Reconciler).letAccessGo,
+		stepShow: (*Reconciler).showAccess, stepRelease: (*Reconciler).releaseAccess, stepShowFailure: (*Reconciler).showRevocationFailure,
+		stepLetGo: (*Reconciler).letAccessGo,
 	}
 )
 
