@@ -103,7 +103,9 @@ func TestDecideClaim_ThatIsWanted(t *testing.T) {
 		"its status names another Bucket":            {got: decideClaim(ready(func(o *claimObservation) { o.claim.Status.BoundBucketName = "x" })), want: refuse, reason: refused, message: "without its status"},
 		"an administrator gave its bucket up":        {got: decideClaim(ready(isReleased)), want: refuse, reason: refused, message: "given up"},
 		"an administrator keeps its bucket":          {got: decideClaim(ready(bucketSays("Retain"))), want: stepRetain},
-		"its Bucket is to be deleted, and not it":    {got: decideClaim(kept(bucketSays("Delete"))), want: rule.Done},
+		"only its Bucket is to be deleted":           {got: decideClaim(kept(bucketSays("Delete"))), want: rule.Done},
+		"only its record is to be deleted":           {got: decideClaim(kept(recordSays(pavv1.BucketDelete))), want: stepRetain},
+		"its Bucket and its record are":              {got: decideClaim(kept(bucketSays("Delete"), recordSays(pavv1.BucketDelete))), want: rule.Done},
 	})
 }
 

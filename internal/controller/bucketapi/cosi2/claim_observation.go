@@ -95,7 +95,7 @@ func (o claimObservation) isMade() bool {
 }
 
 // isRetentionDue reports whether an administrator has changed the policy of the Bucket to Retain, and the record is to be told. A change to
-// Delete is not passed on: it may be the record that an administrator has changed.
+// Delete is not passed on: it may be the record that an administrator has changed. So the bucket is deleted only if both say so.
 func (o claimObservation) isRetentionDue() bool {
 	return o.isKept() && o.isBound() && o.bucket.Spec.DeletionPolicy == cosiv2.DeletionPolicyRetain && o.record.Spec.ReclaimPolicy == pavv1.BucketDelete
 }

@@ -151,6 +151,10 @@ func bucketSays(policy cosiv2.DeletionPolicy) claimEdit {
 	return func(o *claimObservation) { o.bucket.Spec.DeletionPolicy = policy }
 }
 
+func recordSays(policy pavv1.BucketReclaimPolicy) claimEdit {
+	return func(o *claimObservation) { o.record.Spec.ReclaimPolicy = policy }
+}
+
 func failed(message string) *pavv1.WorkflowFailure {
 	return &pavv1.WorkflowFailure{Message: message, Time: metav1.NewTime(noon)}
 }
