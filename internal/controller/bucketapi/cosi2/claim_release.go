@@ -51,7 +51,7 @@ func (r *Reconciler) letClaimGo(ctx context.Context, o claimObservation, d rule.
 }
 
 // deleteBucket deletes the Bucket of a claim that has no bucket any more, which brings another pass that lets it go. A Bucket that stays is
-// only let go: it stays bound to the claim that had it.
+// only let go: it stays bound to the claim that had it. An administrator may just have said that it stays.
 func (r *Reconciler) deleteBucket(ctx context.Context, o claimObservation, d rule.Decision) error {
 	o, err := r.confirmedClaim(ctx, o, d.Step)
 	if err != nil {
@@ -61,7 +61,7 @@ func (r *Reconciler) deleteBucket(ctx context.Context, o claimObservation, d rul
 	if !o.isBucketDeletable() || b.DeletionTimestamp != nil {
 		return bucketapi.LetGo(ctx, r.Client, b, cosiv2.Finalizer)
 	}
-	if err := r.Client.Delete(ctx, b, client.Preconditions{UID: new(b.UID)}); err != nil && !apierrors.IsNotFound(err) {
+	if err := r.Client.Delete(ctx, b, client.Preconditions{UID: new(b.UID), ResourceVersion: new(b.ResourceVersion)}); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("deleting Bucket %q: %w", b.Name, err)
 	}
 	return nil
