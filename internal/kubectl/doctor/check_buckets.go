@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,10 +13,11 @@ import (
 	"github.com/albertofaria/pav/internal/kubectl/status"
 )
 
-// bucketAPIs are the CustomResourceDefinitions of claims of buckets, and bucketVersion is the version of them that PaV serves.
-var bucketAPIs = []string{"objectbucketclaims.objectbucket.io", "bucketclaims.objectstorage.k8s.io"}
-
-const bucketVersion = "v1alpha1"
+// bucketAPIs are the CustomResourceDefinitions of claims of buckets, and the versions of them that PaV serves.
+var bucketAPIs = map[string][]string{
+	"objectbucketclaims.objectbucket.io": {"v1alpha1"},
+	"bucketclaims.objectstorage.k8s.io":  {"v1alpha1", "v1alpha2"},
+}
 
 // checkBuckets checks whether buckets are enabled where they are needed, and counts the buckets and accesses that fail.
 func checkBuckets(f *Facts) (rows []Row, well string) {
@@ -52,7 +54,7 @@ func checkEnabled(f *Facts) (rows []Row) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.BucketAPIs)) {
 		if !f.BucketAPIs[name] {
-			rows = append(rows, problem(fmt.Sprintf("CustomResourceDefinition %s does not serve %s, the version that PaV serves", name, bucketVersion),
+			rows = append(rows, problem(fmt.Sprintf("CustomResourceDefinition %s serves none of the versions that PaV serves: %s", name, strings.Join(bucketAPIs[name], ", ")),
 				step("see which version it serves", "kubectl get crd %s -o jsonpath={.spec.versions[*].name}", name)))
 		}
 	}

@@ -25,7 +25,7 @@ func TestExamine_FindsWhatIsWrongWithBuckets(t *testing.T) {
 		"nobody can claim a bucket": {func(f *Facts) { withBuckets(f); f.BucketAPIs = nil },
 			[]string{"problem buckets: the cluster has neither ObjectBucketClaims nor BucketClaims, so that nobody can claim a bucket > kubectl create -f deploy/foreign/objectbucket"}},
 		"COSI is of another version": {func(f *Facts) { withBuckets(f); f.BucketAPIs["bucketclaims.objectstorage.k8s.io"] = false },
-			[]string{"problem buckets: CustomResourceDefinition bucketclaims.objectstorage.k8s.io does not serve v1alpha1, the version that PaV serves > kubectl get crd bucketclaims.objectstorage.k8s.io -o jsonpath={.spec.versions[*].name}"}},
+			[]string{"problem buckets: CustomResourceDefinition bucketclaims.objectstorage.k8s.io serves none of the versions that PaV serves: v1alpha1, v1alpha2 > kubectl get crd bucketclaims.objectstorage.k8s.io -o jsonpath={.spec.versions[*].name}"}},
 		"a bucket cannot be created": {func(f *Facts) {
 			withBuckets(f)
 			f.Buckets = bucket(pavv1.PavBucketStatus{Phase: pavv1.BucketPending, Failure: &pavv1.WorkflowFailure{}})

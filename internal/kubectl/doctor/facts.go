@@ -90,7 +90,7 @@ type Facts struct {
 	// credentials exists.
 	BucketRights, Credentials bool
 
-	// BucketAPIs are the CustomResourceDefinitions of claims of buckets that exist, by name: true if the version that PaV knows is served.
+	// BucketAPIs are the CustomResourceDefinitions of claims of buckets that exist, by name: true if a version that PaV serves is served.
 	BucketAPIs map[string]bool
 
 	// Namespaces are those where workflow pods may be, and Quotas their ResourceQuotas.

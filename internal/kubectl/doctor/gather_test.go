@@ -105,6 +105,34 @@ func TestGather_ReadsTheInstallation_InItsNamespace(t *testing.T) {
 	}
 }
 
+// A cluster has one of the two versions of COSI, and PaV serves both.
+func TestGather_ReadsWhichVersionsOfClaimsOfBucketsAreServed(t *testing.T) {
+	const claims, cosi = "objectbucketclaims.objectbucket.io", "bucketclaims.objectstorage.k8s.io"
+	for name, test := range map[string]struct {
+		definition string
+		versions   []apiextensionsv1.CustomResourceDefinitionVersion
+		want       bool
+	}{
+		"COSI v1alpha1":              {cosi, []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1alpha1", Served: true}}, true},
+		"COSI v1alpha2":              {cosi, []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1alpha2", Served: true}}, true},
+		"COSI v1beta1":               {cosi, []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1alpha2"}, {Name: "v1beta1", Served: true}}, false},
+		"ObjectBucketClaims":         {claims, []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1alpha1", Served: true}}, true},
+		"ObjectBucketClaims, as new": {claims, []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1alpha2", Served: true}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: test.definition}}
+			definition.Spec.Versions = test.versions
+			f, err := Gather(t.Context(), reader(t, allowed, append(installed(t), definition)...), "0.2.0", atNoon)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, found := f.BucketAPIs[test.definition]; !found || got != test.want || len(f.BucketAPIs) != 1 {
+				t.Errorf("got %v", f.BucketAPIs)
+			}
+		})
+	}
+}
+
 func TestGather_WhereSomethingCannotBeRead_ReadsTheRest(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no right"))
 	for name, test := range map[string]struct {

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -42,7 +43,7 @@ func (g *gatherer) accesses(ctx context.Context) error {
 // bucketAPIs reads which kinds of claims of buckets the cluster has, and whether there is a place for credentials.
 func (g *gatherer) bucketAPIs(ctx context.Context) error {
 	g.BucketAPIs = map[string]bool{}
-	for _, name := range bucketAPIs {
+	for _, name := range slices.Sorted(maps.Keys(bucketAPIs)) {
 		definition := &apiextensionsv1.CustomResourceDefinition{}
 		found, err := g.get(ctx, getDefinitions, client.ObjectKey{Name: name}, definition)
 		if err != nil {
@@ -50,7 +51,7 @@ func (g *gatherer) bucketAPIs(ctx context.Context) error {
 		}
 		if found {
 			g.BucketAPIs[name] = slices.ContainsFunc(definition.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
-				return v.Name == bucketVersion && v.Served
+				return v.Served && slices.Contains(bucketAPIs[name], v.Name)
 			})
 		}
 	}

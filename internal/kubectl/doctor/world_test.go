@@ -153,7 +153,7 @@ func snapshot(status pavv1.PavSnapshotStatus) []pavv1.PavSnapshot {
 func withBuckets(f *Facts) {
 	f.Provisioners[0].Spec.BucketCreation = &pavv1.BucketCreation{}
 	f.BucketRights, f.Credentials, f.BucketAPIs = true, true, map[string]bool{}
-	for _, name := range bucketAPIs {
+	for name := range bucketAPIs {
 		f.BucketAPIs[name] = true
 	}
 	for _, name := range bucketPolicies {
