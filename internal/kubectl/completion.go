@@ -8,11 +8,13 @@ import (
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	cosiv1 "github.com/albertofaria/pav/internal/api/cosi/v1alpha1"
+	cosiv2 "github.com/albertofaria/pav/internal/api/cosi/v1alpha2"
 	objectbucketv1 "github.com/albertofaria/pav/internal/api/objectbucket/v1alpha1"
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/kubectl/cli"
@@ -160,18 +162,38 @@ func (c *completer) names(ctx context.Context, k kind, prefix, typed string) []s
 		}
 		options = append(options, client.InNamespace(namespace))
 	}
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(k.gvk.GroupVersion().WithKind(k.gvk.Kind + "List"))
-	if err := cluster.Objects.List(ctx, list, options...); err != nil {
-		return nil
-	}
 	var names []string
-	for i := range list.Items {
-		if name := list.Items[i].Name; strings.HasPrefix(name, typed) {
+	for _, name := range k.list(ctx, cluster.Objects, options...) {
+		if strings.HasPrefix(name, typed) {
 			names = append(names, prefix+name)
 		}
 	}
 	return names
+}
+
+// list returns the names of objects of the kind; none if they cannot be had.
+func (k kind) list(ctx context.Context, reader client.Reader, options ...client.ListOption) (names []string) {
+	for _, gvk := range k.versions() {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+		err := reader.List(ctx, list, options...)
+		if meta.IsNoMatchError(err) {
+			continue
+		}
+		for i := range list.Items {
+			names = append(names, list.Items[i].Name)
+		}
+		break
+	}
+	return names
+}
+
+// versions returns the kind in each version that the cluster may have. It has one of the two of COSI.
+func (k kind) versions() []schema.GroupVersionKind {
+	if k.gvk.Group == cosiv1.GroupVersion.Group {
+		return []schema.GroupVersionKind{k.gvk, cosiv2.GroupVersion.WithKind(k.gvk.Kind)}
+	}
+	return []schema.GroupVersionKind{k.gvk}
 }
 
 // contexts completes the names of contexts in the kubeconfig.

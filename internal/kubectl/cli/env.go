@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	cosiv1 "github.com/albertofaria/pav/internal/api/cosi/v1alpha1"
+	cosiv2 "github.com/albertofaria/pav/internal/api/cosi/v1alpha2"
 	objectbucketv1 "github.com/albertofaria/pav/internal/api/objectbucket/v1alpha1"
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/clock"
@@ -79,7 +80,7 @@ func (e *Env) Connect() (*Cluster, error) {
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), snapshotv1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("registering Kubernetes' kinds: %w", err)
 	}
-	if err := errors.Join(objectbucketv1.AddToScheme(scheme), cosiv1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(objectbucketv1.AddToScheme(scheme), cosiv1.AddToScheme(scheme), cosiv2.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("registering the kinds of buckets: %w", err)
 	}
 	if err := pavv1.AddToScheme(scheme); err != nil {

@@ -7,10 +7,12 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	cosiv1 "github.com/albertofaria/pav/internal/api/cosi/v1alpha1"
+	cosiv2 "github.com/albertofaria/pav/internal/api/cosi/v1alpha2"
 	objectbucketv1 "github.com/albertofaria/pav/internal/api/objectbucket/v1alpha1"
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/kubectl/cli"
@@ -98,12 +100,18 @@ func readRotation(ctx context.Context, objects client.Client, ref status.Ref) (r
 	default:
 		r.requester = record
 	}
-	if err := objects.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, r.requester); err != nil {
+	key := client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}
+	err := objects.Get(ctx, key, r.requester)
+	if ref.Kind == status.BucketAccess && meta.IsNoMatchError(err) { // a cluster has one of the two versions
+		r.requester = &cosiv2.BucketAccess{}
+		err = objects.Get(ctx, key, r.requester)
+	}
+	if err != nil {
 		return r, fmt.Errorf("getting %s: %w", ref, err)
 	}
 	if r.requester != record {
 		name := protocol.AccessRecord(r.requester.GetUID())
-		err := objects.Get(ctx, client.ObjectKey{Name: name}, record)
+		err = objects.Get(ctx, client.ObjectKey{Name: name}, record)
 		if r.hidden = apierrors.IsForbidden(err); r.hidden || apierrors.IsNotFound(err) {
 			return r, nil
 		}
@@ -113,7 +121,7 @@ func readRotation(ctx context.Context, objects client.Client, ref status.Ref) (r
 	}
 	r.record = record
 	provisioner := &pavv1.PavProvisioner{}
-	err := objects.Get(ctx, client.ObjectKey{Name: record.Spec.Provisioner}, provisioner)
+	err = objects.Get(ctx, client.ObjectKey{Name: record.Spec.Provisioner}, provisioner)
 	switch {
 	case err == nil:
 		r.provisioner = provisioner

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	cosiv1 "github.com/albertofaria/pav/internal/api/cosi/v1alpha1"
+	cosiv2 "github.com/albertofaria/pav/internal/api/cosi/v1alpha2"
 	objectbucketv1 "github.com/albertofaria/pav/internal/api/objectbucket/v1alpha1"
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/kubectl/status"
@@ -87,7 +89,7 @@ func TestRotation_SaysWhatFollows(t *testing.T) {
 // The annotation is on the object that the user named: a tenant may write that, and not the record.
 func TestRotate_AnnotatesTheObject(t *testing.T) {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(pavv1.AddToScheme(scheme), objectbucketv1.AddToScheme(scheme), cosiv1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(pavv1.AddToScheme(scheme), objectbucketv1.AddToScheme(scheme), cosiv1.AddToScheme(scheme), cosiv2.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	forbidden := interceptor.Funcs{Get: func(ctx context.Context, reader client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
@@ -133,6 +135,21 @@ func TestRotate_AnnotatesTheObject(t *testing.T) {
 				t.Errorf("a second request: %+v, %v", again, err)
 			}
 		})
+	}
+	cosi2 := interceptor.Funcs{Get: func(ctx context.Context, reader client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+		if _, is := object.(*cosiv1.BucketAccess); is {
+			return &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: cosiv1.GroupVersion.Group, Kind: "BucketAccess"}}
+		}
+		return reader.Get(ctx, key, object, options...)
+	}}
+	second := &cosiv2.BucketAccess{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "web", UID: "u1"}}
+	objects := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(cosi2).WithObjects(second, granted(time.Hour)).Build()
+	result, err := Rotate(t.Context(), objects, status.Ref{Kind: status.BucketAccess, Namespace: "apps", Name: "web"}, atNoon)
+	if err != nil || !result.Asked {
+		t.Fatalf("in a cluster with COSI v1alpha2: %+v, %v", result, err)
+	}
+	if err := objects.Get(t.Context(), client.ObjectKeyFromObject(second), second); err != nil || second.Annotations[pavv1.RotateAnnotation] == "" {
+		t.Errorf("in a cluster with COSI v1alpha2, the access is %+v, %v", second, err)
 	}
 	if _, err := Rotate(t.Context(), fake.NewClientBuilder().WithScheme(scheme).Build(), status.Ref{Kind: status.PavAccess, Name: "a"}, atNoon); !apierrors.IsNotFound(err) {
 		t.Errorf("of nothing: %v", err)

@@ -253,9 +253,13 @@ func lastOverlap(record *pavv1.PavBucketAccess) (end time.Time) {
 // accessHealthy is the finding about an access that clients have.
 func accessHealthy(f *Facts, record *pavv1.PavBucketAccess) Finding {
 	account := record.Status.Current
-	found := Finding{Code: "Healthy", State: Healthy, Summary: fmt.Sprintf("account %q has access; %s has its credentials", idOfAccount(account), secretsOf(record))}
+	has := "has"
+	if len(record.Spec.Buckets) > 1 {
+		has = "have"
+	}
+	found := Finding{Code: "Healthy", State: Healthy, Summary: fmt.Sprintf("account %q has access; %s %s its credentials", idOfAccount(account), secretsOf(record), has)}
 	if record.Spec.AuthenticationType == pavv1.AuthenticationServiceAccount {
-		found.Summary = fmt.Sprintf("ServiceAccount %q has access as account %q; %s says how to use the bucket", record.Spec.ServiceAccountName, idOfAccount(account), secretsOf(record))
+		found.Summary = fmt.Sprintf("ServiceAccount %q has access as account %q; %s", record.Spec.ServiceAccountName, idOfAccount(account), howToUse(namesOfSecrets(record)))
 	}
 	if at := nextRotation(f, record); !at.IsZero() && at.After(f.Now) {
 		found.Summary += "; another account follows in " + cli.Duration(at.Sub(f.Now))
@@ -273,11 +277,16 @@ func nextRotation(f *Facts, record *pavv1.PavBucketAccess) time.Time {
 
 // secretsOf names the Secrets of an access.
 func secretsOf(record *pavv1.PavBucketAccess) string {
+	return list("Secret", namesOfSecrets(record))
+}
+
+// namesOfSecrets returns the names of the Secrets of an access.
+func namesOfSecrets(record *pavv1.PavBucketAccess) []string {
 	var names []string
 	for _, accessed := range record.Spec.Buckets {
 		names = append(names, accessed.SecretName)
 	}
-	return list("Secret", names)
+	return names
 }
 
 // accountsOf returns all accounts of an access that may exist, the present one first.

@@ -14,19 +14,30 @@ import (
 
 func TestDiagnose_OfAnAccessThatHasNotBegun(t *testing.T) {
 	for name, test := range map[string]bucketTest{
-		"nobody has seen it":            {cosiAccess(), "NotBegun", Working, "PaV is about to handle the access", ""},
-		"its class does not exist":      {cosiAccess().with(func(f *Facts) { f.Bucket.AccessClass = nil }), "NoBucketAccessClass", Failing, `no BucketAccessClass "keys"`, "kubectl get bucketaccessclasses"},
-		"its class is another's":        {cosiAccess().with(func(f *Facts) { f.Bucket.AccessClass.DriverName, f.Provisioner = "cosi.example.com", nil }), NotPaV, Waiting, "another driver", ""},
-		"the provisioner grants none":   {cosiAccess().with(func(f *Facts) { f.Provisioner.Spec.BucketAccessGrant = nil }), "NoAccess", Failing, "no bucketAccessGrant", "kubectl edit pavprovisioner demo"},
-		"its claim does not exist":      {cosiAccess().with(func(f *Facts) { f.Bucket.Claim, f.Bucket.Record = nil, nil }), "NoBucketClaim", Waiting, `no BucketClaim "photos"`, "kubectl get bucketclaims -n apps"},
-		"its claim has no bucket":       {cosiAccess().with(func(f *Facts) { f.Bucket.Record = nil }), "BucketNotReady", Waiting, `when BucketClaim "photos" has a bucket`, "kubectl pav describe bucketclaim/photos -n apps"},
-		"PaV refuses it":                {cosiAccess().answered("BucketAccess", "web", corev1.EventTypeWarning, protocol.BucketAccessRefused), protocol.BucketAccessRefused, Failing, "", ""},
-		"it is deleted":                 {cosiAccess().with(func(f *Facts) { f.Bucket.Access.DeletionTimestamp = at(0) }), "Deleting", Working, "", ""},
-		"a tenant sees nothing yet":     {cosiAccess().with(bucketTenant), "Working", Working, "as far as you may see", ""},
-		"a tenant sees that it works":   {cosiAccess().with(bucketTenant).with(func(f *Facts) { f.Bucket.Access.Status.AccessGranted = true }), "Healthy", Healthy, "Secret web-keys", ""},
-		"a tenant sees why it fails":    {cosiAccess().with(bucketTenant).answered("BucketAccess", "web", corev1.EventTypeWarning, protocol.AccessGrantFailed), protocol.AccessGrantFailed, Failing, "the last attempt failed", ""},
-		"buckets are not enabled":       {cosiAccess().with(func(f *Facts) { f.Bucket.Disabled = true }), "BucketsDisabled", Failing, "", "deployment-buckets.yaml"},
-		"nobody has seen it for long":   {cosiAccess().with(func(f *Facts) { f.Bucket.Access.CreationTimestamp = *at(-time.Hour) }), "ControllerSilent", Failing, "", ""},
+		"nobody has seen it":          {cosiAccess(), "NotBegun", Working, "PaV is about to handle the access", ""},
+		"its class does not exist":    {cosiAccess().with(func(f *Facts) { f.Bucket.AccessClass = nil }), "NoBucketAccessClass", Failing, `no BucketAccessClass "keys"`, "kubectl get bucketaccessclasses"},
+		"its class is another's":      {cosiAccess().with(func(f *Facts) { f.Bucket.AccessClass.DriverName, f.Provisioner = "cosi.example.com", nil }), NotPaV, Waiting, "another driver", ""},
+		"the provisioner grants none": {cosiAccess().with(func(f *Facts) { f.Provisioner.Spec.BucketAccessGrant = nil }), "NoAccess", Failing, "no bucketAccessGrant", "kubectl edit pavprovisioner demo"},
+		"its claim does not exist":    {cosiAccess().with(func(f *Facts) { f.Bucket.Claim, f.Bucket.Record = nil, nil }), "NoBucketClaim", Waiting, `no BucketClaim "photos"`, "kubectl get bucketclaims -n apps"},
+		"its claim has no bucket":     {cosiAccess().with(func(f *Facts) { f.Bucket.Record = nil }), "BucketNotReady", Waiting, `when BucketClaim "photos" has a bucket`, "kubectl pav describe bucketclaim/photos -n apps"},
+		"PaV refuses it":              {cosiAccess().answered("BucketAccess", "web", corev1.EventTypeWarning, protocol.BucketAccessRefused), protocol.BucketAccessRefused, Failing, "", ""},
+		"it is deleted":               {cosiAccess().with(func(f *Facts) { f.Bucket.Access.DeletionTimestamp = at(0) }), "Deleting", Working, "", ""},
+		"a tenant sees nothing yet":   {cosiAccess().with(bucketTenant), "Working", Working, "as far as you may see", ""},
+		"a tenant sees that it works": {cosiAccess().with(bucketTenant).with(func(f *Facts) { f.Bucket.Access.Status.AccessGranted = true }), "Healthy", Healthy, "Secret web-keys", ""},
+		"a tenant sees several Secrets": {cosiAccess().with(bucketTenant).with(func(f *Facts) {
+			f.Bucket.Access.Status.AccessGranted, f.Bucket.AskedSecrets = true, []string{"photos", "films"}
+		}), "Healthy", Healthy, "Secrets photos, films say how to use the buckets", ""},
+		"its status says why not":         {cosiAccess().with(func(f *Facts) { f.Bucket.AccessError = "no" }), "NotServed", Waiting, "PaV does not serve it yet", ""},
+		"a tenant sees what it says":      {cosiAccess().with(bucketTenant).with(func(f *Facts) { f.Bucket.AccessError = "no" }), "NotServed", Waiting, "", ""},
+		"the status of its claim says no": {cosiAccess().with(func(f *Facts) { f.Bucket.ClaimError = "no" }), "NotBegun", Working, "", ""},
+		"a tenant sees why it fails":      {cosiAccess().with(bucketTenant).answered("BucketAccess", "web", corev1.EventTypeWarning, protocol.AccessGrantFailed), protocol.AccessGrantFailed, Failing, "the last attempt failed", ""},
+		"buckets are not enabled":         {cosiAccess().with(func(f *Facts) { f.Bucket.Disabled = true }), "BucketsDisabled", Failing, "", "deployment-buckets.yaml"},
+		"nobody has seen it for long":     {cosiAccess().with(func(f *Facts) { f.Bucket.Access.CreationTimestamp = *at(-time.Hour) }), "ControllerSilent", Failing, "", ""},
+		"it works, and has two Secrets": {cosiAccess().with(recordAccess(func() *pavv1.PavBucketAccess {
+			record := webRecord(readyAccess())
+			record.Spec.Buckets = append(record.Spec.Buckets, pavv1.AccessedBucket{Bucket: "b-u2", SecretName: "films"})
+			return record
+		}())), "Healthy", Healthy, `account "ba-u1" has access; Secrets web-keys, films have its credentials`, ""},
 		"it is recorded and is working": {cosiAccess().with(recordAccess(webRecord(readyAccess()))), "Healthy", Healthy, `account "ba-u1" has access; Secret web-keys`, ""},
 	} {
 		t.Run(name, test.run)

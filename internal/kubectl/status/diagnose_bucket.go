@@ -279,8 +279,10 @@ func notShown(f *Facts) *Finding {
 	case b.Claim == nil || b.Claim.Status.BucketReady:
 		return nil
 	}
-	if e := told(f); e != nil {
-		return e
+	for _, check := range []func(*Facts) *Finding{told, shownError} {
+		if e := check(f); e != nil {
+			return e
+		}
 	}
 	return &Finding{Code: "Working", State: Working, Summary: "the bucket exists, and PaV is about to say so in its claim"}
 }

@@ -69,6 +69,8 @@ func TestDiagnose_OfAClaimOfABucketThatHasNotBegun(t *testing.T) {
 		"a BucketClaim has no class":      {cosiClaim().with(func(f *Facts) { f.Bucket.Class, f.Provisioner = nil, nil }), "NoBucketClass", Failing, `no BucketClass "buckets"`, "kubectl get bucketclasses"},
 		"a BucketClaim names no Bucket":   {cosiClaim().with(func(f *Facts) { f.Bucket.Claim.Spec.ExistingBucketName = "old" }), "NoBucket", Failing, `no Bucket "old"`, "kubectl get buckets"},
 		"a BucketClaim is as it must be":  {cosiClaim(), "NotBegun", Working, "", ""},
+		"its status says why not":         {cosiClaim().with(func(f *Facts) { f.Bucket.ClaimError = "no" }), "NotServed", Waiting, "PaV does not serve it yet", ""},
+		"an event says it first":          {cosiClaim().with(func(f *Facts) { f.Bucket.ClaimError = "no" }).answered("BucketClaim", "photos", corev1.EventTypeWarning, protocol.BucketClaimRefused), protocol.BucketClaimRefused, Failing, "", ""},
 		"a tenant sees nothing yet":       {claimedBucket().with(bucketTenant), "Working", Working, "as far as you may see", ""},
 		"a tenant sees that it is bound":  {claimedBucket().with(bucketTenant).with(func(f *Facts) { f.Bucket.ObjectClaim.Status.Phase = objectbucketv1.ClaimBound }), "Healthy", Healthy, "", ""},
 		"a tenant sees that it is ready":  {cosiClaim().with(bucketTenant).with(func(f *Facts) { f.Bucket.Claim.Status.BucketReady = true }), "Healthy", Healthy, "", ""},

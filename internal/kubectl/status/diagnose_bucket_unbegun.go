@@ -20,7 +20,7 @@ func claimUnbegun(f *Facts) Finding {
 	if f.hides(hiddenPavBuckets) {
 		return claimAsSeen(f)
 	}
-	for _, check := range []func(*Facts) *Finding{checkBucketClass, checkBucketProvisioner, checkEnabled, told} {
+	for _, check := range []func(*Facts) *Finding{checkBucketClass, checkBucketProvisioner, checkEnabled, told, shownError} {
 		if found := check(f); found != nil {
 			return *found
 		}
@@ -48,7 +48,7 @@ func asSeen(f *Facts) *Finding {
 	}
 	warning := lastWarning(f, namesOfBucketKinds[f.Subject.Kind].one)
 	if warning == nil {
-		return nil
+		return shownError(f)
 	}
 	return &Finding{Code: warning.Reason, State: Failing, Summary: "the last attempt failed", Reason: Brief(warning.Message),
 		Next: []Step{{Text: "ask the administrator of the class"}}}
@@ -59,7 +59,7 @@ func accessUnbegun(f *Facts) Finding {
 	access := f.Bucket.Access
 	switch {
 	case f.hides(hiddenPavAccesses) && access.Status.AccessGranted:
-		return Finding{Code: "Healthy", State: Healthy, Summary: fmt.Sprintf("access is granted; Secret %s says how to use the bucket", access.Spec.CredentialsSecretName)}
+		return Finding{Code: "Healthy", State: Healthy, Summary: "access is granted; " + howToUse(f.Bucket.askedSecrets())}
 	case f.hides(hiddenPavAccesses):
 		if found := asSeen(f); found != nil {
 			return *found
@@ -68,12 +68,20 @@ func accessUnbegun(f *Facts) Finding {
 	case access.DeletionTimestamp != nil:
 		return Finding{Code: "Deleting", State: Working, Summary: "the access is being deleted, and PaV has no record of it"}
 	}
-	for _, check := range []func(*Facts) *Finding{checkAccessClass, checkBucketProvisioner, checkBucketOfAccess, checkEnabled, told} {
+	for _, check := range []func(*Facts) *Finding{checkAccessClass, checkBucketProvisioner, checkBucketOfAccess, checkEnabled, told, shownError} {
 		if found := check(f); found != nil {
 			return *found
 		}
 	}
 	return notHandled(f, "the access")
+}
+
+// howToUse says that the Secrets of an access do so.
+func howToUse(secrets []string) string {
+	if len(secrets) == 1 {
+		return fmt.Sprintf("Secret %s says how to use the bucket", secrets[0])
+	}
+	return list("Secret", secrets) + " say how to use the buckets"
 }
 
 // notHandled is the finding about an object that has everything it needs, and with which PaV has not begun.
@@ -189,4 +197,16 @@ func told(f *Facts) *Finding {
 		found.State, found.Summary = Failing, "PaV does not serve it"
 	}
 	return found
+}
+
+// shownError returns a finding with what the status of the object says is wrong, or nil. Events expire, and are said first.
+func shownError(f *Facts) *Finding {
+	text := f.Bucket.ClaimError
+	if f.Subject.isAccess() {
+		text = f.Bucket.AccessError
+	}
+	if text == "" {
+		return nil
+	}
+	return &Finding{Code: "NotServed", State: Waiting, Summary: "PaV does not serve it yet", Reason: Brief(text)}
 }

@@ -31,7 +31,7 @@ func bucketEntries(f *Facts) []Entry {
 		created(&claim.ObjectMeta, "claim", what)
 	}
 	if access := b.Access; access != nil {
-		created(&access.ObjectMeta, "access", "created, for claim "+access.Spec.BucketClaimName)
+		created(&access.ObjectMeta, "access", "created, for "+list("claim", b.askedClaims()))
 	}
 	if b.Record != nil {
 		all = append(all, bucketRecordEntries(f, b.Record)...)

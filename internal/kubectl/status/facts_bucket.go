@@ -17,7 +17,8 @@ type BucketFacts struct {
 	ObjectClaim  *objectbucketv1.ObjectBucketClaim
 	ObjectBucket *objectbucketv1.ObjectBucket
 
-	// Claim is the BucketClaim, Class its BucketClass, and Object its Bucket, which an administrator may have written.
+	// Claim is the BucketClaim, Class its BucketClass, and Object its Bucket, which an administrator may have written. All objects of COSI
+	// are as v1alpha1 has them, and those of v1alpha2 have some of the fields.
 	Claim  *cosiv1.BucketClaim
 	Class  *cosiv1.BucketClass
 	Object *cosiv1.Bucket
@@ -25,6 +26,13 @@ type BucketFacts struct {
 	// Access is the BucketAccess that the user asked about, and AccessClass its BucketAccessClass.
 	Access      *cosiv1.BucketAccess
 	AccessClass *cosiv1.BucketAccessClass
+
+	// AskedClaims are the BucketClaims that the BucketAccess names, and AskedSecrets its Secrets, if it is of v1alpha2 and so may name
+	// several. spec.bucketClaimName of Access is the one that the report is about.
+	AskedClaims, AskedSecrets []string
+
+	// ClaimError and AccessError are what the status of the BucketClaim and that of the BucketAccess say is wrong; "" for nothing.
+	ClaimError, AccessError string
 
 	// Record is the PavBucket. Of an access to several, it is the first that is not ready, or else the first.
 	Record *pavv1.PavBucket
@@ -64,6 +72,22 @@ func (b *BucketFacts) accessName() (namespace, name string) {
 		return b.Own.Spec.Requester.Namespace, b.Own.Spec.Requester.Name
 	}
 	return "", ""
+}
+
+// askedClaims returns the names of the BucketClaims that the BucketAccess names.
+func (b *BucketFacts) askedClaims() []string {
+	if len(b.AskedClaims) > 0 {
+		return b.AskedClaims
+	}
+	return []string{b.Access.Spec.BucketClaimName}
+}
+
+// askedSecrets returns the names of the Secrets of the BucketAccess.
+func (b *BucketFacts) askedSecrets() []string {
+	if len(b.AskedSecrets) > 0 {
+		return b.AskedSecrets
+	}
+	return []string{b.Access.Spec.CredentialsSecretName}
 }
 
 // bucketProvisioner returns the name of the PavProvisioner, or of another driver, of what the user asked about; "" if it is not known.
@@ -116,10 +140,7 @@ func (b *BucketFacts) secrets() (namespace string, names []string) {
 	if b.Own == nil {
 		return "", nil
 	}
-	for _, accessed := range b.Own.Spec.Buckets {
-		names = append(names, accessed.SecretName)
-	}
-	return b.Own.Spec.Requester.Namespace, names
+	return b.Own.Spec.Requester.Namespace, namesOfSecrets(b.Own)
 }
 
 // failures returns the failures of the bucket and of its accesses that are recorded.
@@ -143,9 +164,9 @@ func claimOfBucket(record *pavv1.PavBucket) Ref {
 	switch record.Spec.API {
 	case pavv1.BucketAPIClaim:
 		return Ref{Kind: ObjectBucketClaim, Namespace: ref.Namespace, Name: ref.Name}
-	case pavv1.BucketAPICOSI1:
+	case pavv1.BucketAPICOSI1, pavv1.BucketAPICOSI2:
 		return Ref{Kind: BucketClaim, Namespace: ref.Namespace, Name: ref.Name}
-	case pavv1.BucketAPICOSI2, pavv1.BucketAPIVolume:
+	case pavv1.BucketAPIVolume:
 	}
 	return Ref{Kind: PavBucket, Name: record.Name}
 }
@@ -156,9 +177,9 @@ func requesterOf(record *pavv1.PavBucketAccess) Ref {
 	switch record.Spec.API {
 	case pavv1.BucketAPIClaim:
 		return Ref{Kind: ObjectBucketClaim, Namespace: ref.Namespace, Name: ref.Name}
-	case pavv1.BucketAPICOSI1:
+	case pavv1.BucketAPICOSI1, pavv1.BucketAPICOSI2:
 		return Ref{Kind: BucketAccess, Namespace: ref.Namespace, Name: ref.Name}
-	case pavv1.BucketAPICOSI2, pavv1.BucketAPIVolume:
+	case pavv1.BucketAPIVolume:
 	}
 	return Ref{Kind: PavAccess, Name: record.Name}
 }

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	cosiv1 "github.com/albertofaria/pav/internal/api/cosi/v1alpha1"
 	objectbucketv1 "github.com/albertofaria/pav/internal/api/objectbucket/v1alpha1"
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/kubectl/agent"
@@ -137,12 +136,11 @@ func (g *gatherer) fromBucketClaim(ctx context.Context) error {
 // fromAccess reads a BucketAccess and its record, which may be all that is left of it.
 func (g *gatherer) fromAccess(ctx context.Context) error {
 	b, ref := g.Bucket, g.Subject
-	access := &cosiv1.BucketAccess{}
-	found, err := g.getKnown(ctx, ref.Namespace, ref.Name, hiddenAccesses, access)
+	access, err := g.cosiAccess(ctx, ref.Namespace, ref.Name)
 	if err != nil {
 		return err
 	}
-	if found {
+	if access != nil {
 		b.Access = access
 		return g.pavAccess(ctx, protocol.AccessRecord(access.UID))
 	}
@@ -163,12 +161,13 @@ func (g *gatherer) bucketClaim(ctx context.Context, ref Ref, uid types.UID) erro
 		}
 		return err
 	}
-	claim := &cosiv1.BucketClaim{}
-	found, err := g.getKnown(ctx, ref.Namespace, ref.Name, hiddenBucketClaims, claim)
-	if found && (uid == "" || claim.UID == uid) {
-		g.Bucket.Claim = claim
+	claim, err := g.cosiClaim(ctx, ref.Namespace, ref.Name)
+	if claim == nil || uid != "" && claim.UID != uid {
+		g.Bucket.ClaimError = "" // it is that of another claim
+		return err
 	}
-	return err
+	g.Bucket.Claim = claim
+	return nil
 }
 
 func (g *gatherer) pavBucket(ctx context.Context, name string) error {
@@ -196,11 +195,7 @@ func (g *gatherer) bucketOfAccess(ctx context.Context) error {
 		return nil
 	}
 	if b.Own == nil {
-		ref := Ref{Kind: BucketClaim, Namespace: b.Access.Namespace, Name: b.Access.Spec.BucketClaimName}
-		if err := g.bucketClaim(ctx, ref, ""); err != nil || b.Claim == nil {
-			return err
-		}
-		return g.pavBucket(ctx, protocol.BucketRecord(b.Claim.UID))
+		return g.bucketOfAsked(ctx)
 	}
 	var first *pavv1.PavBucket
 	for _, accessed := range b.Own.Spec.Buckets {
@@ -237,9 +232,9 @@ func (g *gatherer) requesterOfRecord(ctx context.Context) error {
 	if b.Own == nil || b.Access != nil || requesterOf(b.Own).Kind != BucketAccess {
 		return nil
 	}
-	ref, access := b.Own.Spec.Requester, &cosiv1.BucketAccess{}
-	found, err := g.getKnown(ctx, ref.Namespace, ref.Name, hiddenAccesses, access)
-	if found && access.UID == ref.UID {
+	ref := b.Own.Spec.Requester
+	access, err := g.cosiAccess(ctx, ref.Namespace, ref.Name)
+	if access != nil && access.UID == ref.UID {
 		b.Access = access
 	}
 	return err
@@ -269,15 +264,8 @@ func (g *gatherer) shown(ctx context.Context) error {
 	if b.Claim == nil {
 		return nil
 	}
-	name := cosiv1.BucketOf(b.Claim.UID)
-	if b.Claim.Spec.ExistingBucketName != "" {
-		name = b.Claim.Spec.ExistingBucketName
-	}
-	object := &cosiv1.Bucket{}
-	found, err := g.getKnown(ctx, "", name, hiddenCOSIBuckets, object)
-	if found {
-		b.Object = object
-	}
+	var err error
+	b.Object, err = g.cosiBucket(ctx, b.Claim)
 	return err
 }
 
@@ -307,25 +295,16 @@ func (g *gatherer) bucketClasses(ctx context.Context) error {
 		}
 		return err
 	}
+	var err error
 	if claim := b.Claim; claim != nil && b.Record == nil && claim.Spec.ExistingBucketName == "" {
-		class := &cosiv1.BucketClass{}
-		found, err := g.getKnown(ctx, "", claim.Spec.BucketClassName, hiddenBucketClasses, class)
-		if err != nil {
+		if b.Class, err = g.cosiClass(ctx, claim.Spec.BucketClassName); err != nil {
 			return err
-		}
-		if found {
-			b.Class = class
 		}
 	}
 	if access := b.Access; access != nil && b.Own == nil {
-		class := &cosiv1.BucketAccessClass{}
-		found, err := g.getKnown(ctx, "", access.Spec.BucketAccessClassName, hiddenAccessClasses, class)
-		if found {
-			b.AccessClass = class
-		}
-		return err
+		b.AccessClass, err = g.cosiAccessClass(ctx, access.Spec.BucketAccessClassName)
 	}
-	return nil
+	return err
 }
 
 // bucketsEnabled looks up whether the controller agent serves buckets, if it has not begun.
