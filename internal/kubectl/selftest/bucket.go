@@ -103,7 +103,7 @@ func (s *bucketScenario) provide(ctx context.Context, definition *pavv1.PavProvi
 	}
 	claim, err := s.postClaim(ctx)
 	if isMissing(err) {
-		return skipped("the cluster has no definitions of %s", s.bucket)
+		return skipped("the cluster does not serve v1alpha1 of %s", s.bucket)
 	}
 	if err != nil {
 		return outcome{}, err

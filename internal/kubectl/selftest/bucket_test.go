@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -152,6 +153,28 @@ func TestProvide_SkipsWhatCannotBeTried(t *testing.T) {
 				t.Errorf("got %+v, %v", got, err)
 			}
 		})
+	}
+}
+
+// A cluster may have COSI in the other version, or no claims of buckets at all.
+func TestProvide_SkipsWhatTheClusterDoesNotServe(t *testing.T) {
+	for api, want := range map[pavv1.BucketAPI]string{
+		pavv1.BucketAPIClaim: "the cluster does not serve v1alpha1 of ObjectBucketClaim", pavv1.BucketAPICOSI1: "the cluster does not serve v1alpha1 of BucketClaim, BucketAccess",
+	} {
+		r := newRun(t, bucketsYAML, nil)
+		r.client = fake.NewClientBuilder().WithScheme(bucketScheme(t)).WithInterceptorFuncs(interceptor.Funcs{
+			Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+				return &meta.NoKindMatchError{}
+			},
+		}).Build()
+		definition, err := r.input.definition()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := (&bucketScenario{run: r, bucket: bucket{api}}).provide(t.Context(), definition)
+		if err != nil || got.result != Skipped || got.message != want {
+			t.Errorf("got %+v, %v", got, err)
+		}
 	}
 }
 
