@@ -92,6 +92,7 @@ crds: bin/controller-gen
 	bin/controller-gen object crd paths=./internal/api/objectbucket/v1alpha1 output:crd:dir=deploy/foreign/objectbucket
 	bin/controller-gen object crd paths=./internal/api/cosi/v1alpha1 output:crd:dir=deploy/foreign/cosi
 	bin/controller-gen object crd paths=./internal/api/cosi/v1alpha2 output:crd:dir=test/integration/testdata/cosi-v1alpha2
+	bin/controller-gen object crd paths=./internal/api/cosi/proposal output:crd:dir=deploy/cosi-proposal
 
 .PHONY: docs/reference.md
 docs/reference.md: crds
@@ -216,7 +217,7 @@ compile: $(CLUSTER) bin/pav.tar bin/kubectl-pav bin/helm bin/integration.test bi
 
 .PHONY: verify
 verify: generate ## Check that generated files are up to date
-	@git diff --exit-code -- deploy/chart/definitions deploy/foreign test/integration/testdata deployment.yaml deployment-buckets.yaml docs internal/api || { echo "generated files differ: run 'make generate' and commit them" >&2; exit 1; }
+	@git diff --exit-code -- deploy/chart/definitions deploy/foreign deploy/cosi-proposal test/integration/testdata deployment.yaml deployment-buckets.yaml docs internal/api || { echo "generated files differ: run 'make generate' and commit them" >&2; exit 1; }
 
 .PHONY: lint
 lint: bin/golangci-lint ## Run go vet and golangci-lint
