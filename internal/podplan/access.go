@@ -117,7 +117,15 @@ func (r AccessRequest) Grant(ctx context.Context) (*AccessPlan, error) {
 		if plan.FromSecret, err = r.text(ctx, namespace, fromSecretField, g.FromSecret, vars); err != nil {
 			return nil, err
 		}
-		return plan, checkSecret(plan.FromSecret)
+		if err := checkSecret(plan.FromSecret); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.checkSecretOfClass(access.Class, plan.FromSecret); err != nil {
+		return nil, err
+	}
+	if plan.FromSecret != "" {
+		return plan, nil
 	}
 	plan.Pod, err = r.pod(ctx, namespace, GrantPod, g.PodTemplate, vars)
 	if err == nil && plan.Pod == nil {
@@ -135,6 +143,16 @@ func checkSecret(name string) error {
 		return refuse("%s: %q is a name of Secrets that PaV keeps for itself; choose one that does not begin with %q", fromSecretField, name, workflow.SealPrefix)
 	}
 	return nil
+}
+
+// checkSecretOfClass returns why the credentials of an access are not those that its class names, or nil. Only classes of COSI's first
+// proposal name a Secret.
+func (r AccessRequest) checkSecretOfClass(class map[string]any, name string) error {
+	ref, found := class["secretRef"].(map[string]any)
+	if r.Record.Spec.API != pavv1.BucketAPICOSI0 || !found || name != "" && ref["name"] == name {
+		return nil
+	}
+	return refuse("%s: yields %q, but the class of the Bucket has the secretRef %q: it must yield {{ class.secretRef.name }}", fromSecretField, name, ref["name"])
 }
 
 // Revoke evaluates spec.bucketAccessRevoke. It returns the evaluated template of the revocation pod; nil if there is none.

@@ -46,6 +46,11 @@ func grants(pod string) pavv1.PavProvisionerSpec {
 	return pavv1.PavProvisionerSpec{BucketAccessGrant: &pavv1.BucketAccessGrant{PodTemplate: field(pod)}}
 }
 
+// ofClassWithSecret lets an access be one of a class that names the Secret with its credentials.
+func ofClassWithSecret(r *AccessRequest) {
+	r.Record.Spec.API, r.Record.Spec.Class = pavv1.BucketAPICOSI0, field(`{"metadata": {"name": "keys"}, "secretRef": {"name": "archive", "namespace": "pav-credentials"}}`)
+}
+
 func TestAccessGrant(t *testing.T) {
 	secret := func(name string) pavv1.PavProvisionerSpec {
 		return pavv1.PavProvisionerSpec{BucketAccessGrant: &pavv1.BucketAccessGrant{FromSecret: field(name)}}
@@ -85,6 +90,9 @@ func TestAccessGrant(t *testing.T) {
 		"a Secret":                     {request: accessOf(secret(`"of-{{ params.role }}"`)), want: AccessPlan{FromSecret: "of-user"}},
 		"a Secret of no name":          {request: accessOf(secret(`"{{ '' }}"`)), err: `spec.bucketAccessGrant.fromSecret: "" is not a valid name of a Secret`},
 		"a Secret of PaV":              {request: accessOf(secret(`"seal-1"`)), err: "that PaV keeps for itself"},
+		"the Secret of its class":      {request: accessOf(secret(`"{{ class.secretRef.name }}"`), ofClassWithSecret), want: AccessPlan{FromSecret: "archive"}},
+		"a Secret, not of its class":   {request: accessOf(secret(`"all"`), ofClassWithSecret), err: `yields "all", but the class of the Bucket has the secretRef "archive"`},
+		"a pod, and a class's Secret":  {request: accessOf(grants(`{}`), ofClassWithSecret), err: `yields "", but the class of the Bucket has the secretRef "archive"`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

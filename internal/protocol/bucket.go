@@ -23,6 +23,7 @@ var claimKinds = map[pavv1.BucketAPI]metav1.TypeMeta{
 	pavv1.BucketAPIClaim:  {APIVersion: "objectbucket.io/v1alpha1", Kind: "ObjectBucketClaim"},
 	pavv1.BucketAPICOSI1:  {APIVersion: "objectstorage.k8s.io/v1alpha1", Kind: "BucketClaim"},
 	pavv1.BucketAPICOSI2:  {APIVersion: "objectstorage.k8s.io/v1alpha2", Kind: "BucketClaim"},
+	pavv1.BucketAPICOSI0:  {APIVersion: "cosi.io/v1alpha1", Kind: "Bucket"},
 	pavv1.BucketAPIVolume: {APIVersion: "v1", Kind: "PersistentVolumeClaim"},
 }
 
@@ -76,6 +77,7 @@ var requesterKinds = map[pavv1.BucketAPI]metav1.TypeMeta{
 	pavv1.BucketAPIClaim:  claimKinds[pavv1.BucketAPIClaim],
 	pavv1.BucketAPICOSI1:  {APIVersion: "objectstorage.k8s.io/v1alpha1", Kind: "BucketAccess"},
 	pavv1.BucketAPICOSI2:  {APIVersion: "objectstorage.k8s.io/v1alpha2", Kind: "BucketAccess"},
+	pavv1.BucketAPICOSI0:  claimKinds[pavv1.BucketAPICOSI0],
 	pavv1.BucketAPIVolume: claimKinds[pavv1.BucketAPIVolume],
 }
 

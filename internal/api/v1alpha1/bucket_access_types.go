@@ -96,7 +96,7 @@ type PavBucketAccessList struct {
 
 // AccessRequester is the object that asks for access.
 type AccessRequester struct {
-	// kind of the object: ObjectBucketClaim, BucketAccess or PersistentVolumeClaim.
+	// kind of the object: ObjectBucketClaim, BucketAccess, Bucket or PersistentVolumeClaim.
 	Kind string `json:"kind"`
 
 	// namespace of the object.

@@ -9,7 +9,7 @@ import (
 
 // BucketAPI is the API by which a bucket, or access to it, was requested.
 //
-// +kubebuilder:validation:Enum=ObjectBucketClaim;COSIv1alpha1;COSIv1alpha2;Volume
+// +kubebuilder:validation:Enum=ObjectBucketClaim;COSIv1alpha1;COSIv1alpha2;COSIProposal;Volume
 type BucketAPI string
 
 // The APIs.
@@ -20,6 +20,9 @@ const (
 	// BucketAPICOSI1 and BucketAPICOSI2 are the two versions of objectstorage.k8s.io.
 	BucketAPICOSI1 BucketAPI = "COSIv1alpha1"
 	BucketAPICOSI2 BucketAPI = "COSIv1alpha2"
+
+	// BucketAPICOSI0 is cosi.io/v1alpha1, COSI's first proposal.
+	BucketAPICOSI0 BucketAPI = "COSIProposal"
 
 	// BucketAPIVolume means that a volume uses the bucket.
 	BucketAPIVolume BucketAPI = "Volume"

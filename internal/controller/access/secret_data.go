@@ -29,7 +29,7 @@ func secretData(record *pavv1.PavBucketAccess, bucket *pavv1.PavBucket, known cr
 	case pavv1.BucketAPICOSI1:
 		addCOSIKeys(data, record, bucket, known)
 		return data, addBucketInfo(data, record, bucket, known)
-	case pavv1.BucketAPICOSI2:
+	case pavv1.BucketAPICOSI2, pavv1.BucketAPICOSI0: // the proposal names no keys
 		addCOSIKeys(data, record, bucket, known)
 	default:
 		return nil, refuse("PavBucketAccess %q was requested by the API %q, whose Secrets this version of PaV does not know", record.Name, record.Spec.API)

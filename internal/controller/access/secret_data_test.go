@@ -108,6 +108,14 @@ func TestSecretData(t *testing.T) {
 				"HINT": "more", "ACCESS_KEY_ID": "forged", "BucketInfo": "forged",
 			},
 		},
+		"of COSI's first proposal by S3": {
+			record: requestedBy(pavv1.BucketAPICOSI0, pavv1.ProtocolS3), known: s3,
+			want: map[string]string{
+				"COSI_PROTOCOL": "S3", "COSI_CERTIFICATE_AUTHORITY": "", "COSI_S3_BUCKET_ID": "id", "COSI_S3_ENDPOINT": "https://s3.example:9000", "COSI_S3_REGION": "here",
+				"COSI_S3_ADDRESSING_STYLE": "path", "COSI_S3_ACCESS_KEY_ID": "key", "COSI_S3_ACCESS_SECRET_KEY": "secret",
+				"HINT": "more", "ACCESS_KEY_ID": "forged", "BucketInfo": "forged",
+			},
+		},
 		"of COSI v1alpha2 by Azure, with an end": {
 			record: ending, known: credentials.Credentials{credentials.AccessToken: []byte("token\n"), "extra/COSI_PROTOCOL": []byte("forged")},
 			want: map[string]string{

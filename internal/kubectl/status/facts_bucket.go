@@ -166,7 +166,7 @@ func claimOfBucket(record *pavv1.PavBucket) Ref {
 		return Ref{Kind: ObjectBucketClaim, Namespace: ref.Namespace, Name: ref.Name}
 	case pavv1.BucketAPICOSI1, pavv1.BucketAPICOSI2:
 		return Ref{Kind: BucketClaim, Namespace: ref.Namespace, Name: ref.Name}
-	case pavv1.BucketAPIVolume:
+	case pavv1.BucketAPICOSI0, pavv1.BucketAPIVolume:
 	}
 	return Ref{Kind: PavBucket, Name: record.Name}
 }
@@ -179,7 +179,7 @@ func requesterOf(record *pavv1.PavBucketAccess) Ref {
 		return Ref{Kind: ObjectBucketClaim, Namespace: ref.Namespace, Name: ref.Name}
 	case pavv1.BucketAPICOSI1, pavv1.BucketAPICOSI2:
 		return Ref{Kind: BucketAccess, Namespace: ref.Namespace, Name: ref.Name}
-	case pavv1.BucketAPIVolume:
+	case pavv1.BucketAPICOSI0, pavv1.BucketAPIVolume:
 	}
 	return Ref{Kind: PavAccess, Name: record.Name}
 }
