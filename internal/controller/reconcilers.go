@@ -13,6 +13,7 @@ import (
 	"github.com/albertofaria/pav/internal/controller/addon"
 	"github.com/albertofaria/pav/internal/controller/attempt"
 	"github.com/albertofaria/pav/internal/controller/bucket"
+	"github.com/albertofaria/pav/internal/controller/bucketapi/cosi0"
 	"github.com/albertofaria/pav/internal/controller/bucketapi/cosi1"
 	"github.com/albertofaria/pav/internal/controller/bucketapi/cosi2"
 	"github.com/albertofaria/pav/internal/controller/bucketapi/obc"
@@ -142,6 +143,10 @@ func (r *Reconcilers) Register(mgr ctrl.Manager, options func() controller.Optio
 			Client: p.Client, Live: p.Live, Events: p.Events, Templates: p.Templates, Now: p.Now,
 		}},
 		&addon.Installer{Name: "cosi-v1alpha2", Direct: p.Direct, Addon: &cosi2.Reconciler{
+			Client: p.Client, Live: p.Live, Events: p.Events, Templates: p.Templates, Now: p.Now,
+		}},
+		// The chart gives the rights for it only if it is asked for.
+		&addon.Installer{Name: "cosi-proposal", Direct: p.Direct, Addon: &cosi0.Reconciler{
 			Client: p.Client, Live: p.Live, Events: p.Events, Templates: p.Templates, Now: p.Now,
 		}},
 		&label.Reconciler{Client: p.Client},

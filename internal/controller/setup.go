@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
 	"github.com/albertofaria/pav/internal/admission"
+	cosiv0 "github.com/albertofaria/pav/internal/api/cosi/proposal"
 	cosiv1 "github.com/albertofaria/pav/internal/api/cosi/v1alpha1"
 	cosiv2 "github.com/albertofaria/pav/internal/api/cosi/v1alpha2"
 	objectbucketv1 "github.com/albertofaria/pav/internal/api/objectbucket/v1alpha1"
@@ -66,7 +67,7 @@ func newManager(cfg *rest.Config, o Options, log logr.Logger) (ctrl.Manager, err
 	if err := pavv1.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("registering PaV's kinds: %w", err)
 	}
-	if err := errors.Join(apiextensionsv1.AddToScheme(scheme), snapshotv1.AddToScheme(scheme), objectbucketv1.AddToScheme(scheme), cosiv1.AddToScheme(scheme), cosiv2.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(apiextensionsv1.AddToScheme(scheme), snapshotv1.AddToScheme(scheme), objectbucketv1.AddToScheme(scheme), cosiv0.AddToScheme(scheme), cosiv1.AddToScheme(scheme), cosiv2.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("registering the kinds of add-ons: %w", err)
 	}
 	caching, err := CacheOptions(o)
