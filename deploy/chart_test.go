@@ -228,8 +228,33 @@ func TestChart_WithoutOptionalParts(t *testing.T) {
 	if got := render(t, "--set", "buckets.aggregateToEdit=true"); got["ClusterRole <nil>/pav-edit-buckets"] != nil {
 		t.Error("tenants get rights although buckets are not enabled")
 	}
+	wantProposal(t)
 	if got := render(t, "--set", "monitoring.podMonitor.enabled=true,monitoring.podMonitor.labels.release=prometheus")["PodMonitor pav/pav"]; got == nil {
 		t.Error("there is no PodMonitor")
+	}
+}
+
+// wantProposal checks that the kinds of COSI's first proposal are off by default, that the files which kubectl create installs have nothing of
+// them, and that they are there with buckets if they are asked for.
+func wantProposal(t *testing.T) {
+	t.Helper()
+	for values, want := range map[string]bool{"buckets.enabled=true": false, "buckets.cosiProposal=true": false, "buckets.enabled=true,buckets.cosiProposal=true": true} {
+		all := render(t, "--set", values)
+		roles := 0
+		for _, name := range []string{"pav-controller-agent-buckets", "pav-edit-buckets"} {
+			object := all["ClusterRole <nil>/"+name]
+			if object == nil {
+				continue
+			}
+			for _, rule := range as[rbacv1.ClusterRole](t, object).Rules {
+				if slices.Contains(rule.APIGroups, "cosi.io") {
+					roles++
+				}
+			}
+		}
+		if policy := all["ValidatingAdmissionPolicy <nil>/pav-controller-proposed-buckets"] != nil; policy != want || roles > 0 != want {
+			t.Errorf("%s: there are %d rules of cosi.io, and the policy: %t", values, roles, policy)
+		}
 	}
 }
 

@@ -214,7 +214,7 @@ func rightsOf(account, scope string, rules []rbacv1.PolicyRule) []string {
 // rights returns all that roles of the chart give to accounts with any of its options, sorted.
 func rights(t *testing.T) []string {
 	t.Helper()
-	text, err := helm(t, "template", "pav", "chart", "--kube-version", "1.30.0", "--set", "startupTaint.enabled=true,crossNamespaceSources.enabled=true,buckets.enabled=true")
+	text, err := helm(t, "template", "pav", "chart", "--kube-version", "1.30.0", "--set", "startupTaint.enabled=true,crossNamespaceSources.enabled=true,buckets.enabled=true,buckets.cosiProposal=true")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -295,7 +295,7 @@ func bindings(t *testing.T, text []byte) []string {
 
 // Anyone who may get, list, watch or patch Secrets can read them all: the answer to a patch that does not fit has the object.
 func TestNobodyReadsSecrets_ButTheirOwn(t *testing.T) {
-	text, err := helm(t, "template", "pav", "chart", "--kube-version", "1.30.0", "--set", "startupTaint.enabled=true,crossNamespaceSources.enabled=true,buckets.enabled=true")
+	text, err := helm(t, "template", "pav", "chart", "--kube-version", "1.30.0", "--set", "startupTaint.enabled=true,crossNamespaceSources.enabled=true,buckets.enabled=true,buckets.cosiProposal=true")
 	if err != nil {
 		t.Fatal(err)
 	}
