@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	cosiv0 "github.com/albertofaria/pav/internal/api/cosi/proposal"
 	cosiv1 "github.com/albertofaria/pav/internal/api/cosi/v1alpha1"
 	cosiv2 "github.com/albertofaria/pav/internal/api/cosi/v1alpha2"
 	obcv1 "github.com/albertofaria/pav/internal/api/objectbucket/v1alpha1"
@@ -53,7 +54,7 @@ func Start(ctx context.Context, assets string) (*Plane, error) {
 		return p, err
 	}
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), snapshotv1.AddToScheme(scheme), pavv1.AddToScheme(scheme), obcv1.AddToScheme(scheme), cosiv1.AddToScheme(scheme), cosiv2.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), snapshotv1.AddToScheme(scheme), pavv1.AddToScheme(scheme), obcv1.AddToScheme(scheme), cosiv0.AddToScheme(scheme), cosiv1.AddToScheme(scheme), cosiv2.AddToScheme(scheme)); err != nil {
 		return p, err
 	}
 	admin := rest.CopyConfig(config)

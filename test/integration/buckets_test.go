@@ -32,6 +32,12 @@ func enableBuckets(t *testing.T, c *cluster) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	enableBucketsBy(t, c, objects)
+}
+
+// enableBucketsBy is enableBuckets with these objects.
+func enableBucketsBy(t *testing.T, c *cluster, objects []*unstructured.Unstructured) {
+	t.Helper()
 	for _, object := range objects {
 		isNamespace := object.GetKind() == "Namespace"
 		err := c.Admin.Create(t.Context(), object)
