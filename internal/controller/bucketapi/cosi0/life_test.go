@@ -225,6 +225,64 @@ func TestLife_ABucketContentOfAnotherProgram(t *testing.T) {
 	}
 }
 
+// Labels and references can be copied. The copy is neither shown in the Bucket nor changed.
+func TestLife_ABucketContentThatLooksLikePaVs(t *testing.T) {
+	copied := newContent(granted())
+	copied.Name, copied.Finalizers, copied.Spec.BucketIdentifier = "zzz", nil, "old" // the last one of the list
+	c := newCluster(t, asked().object, theClass(), theProvisioner(), copied)
+	c.pass()
+	c.serve(bucketUID)
+	c.pass()
+	if got := c.object().Status.BucketContentName; got != contentName || c.content(contentName) == nil {
+		t.Errorf("the Bucket names the BucketContent %q", got)
+	}
+	c.remove(bucketUID)
+	if c.object() != nil || c.content(contentName) != nil {
+		t.Error("something is left")
+	}
+	if content := c.content("zzz"); content == nil || content.Status.Phase != "" || content.Spec.BucketIdentifier != "old" {
+		t.Errorf("the copy is %+v", content)
+	}
+}
+
+// Who removes the records by force, and lets the Bucket name another class, gets a further BucketContent. None of them is left in the end.
+func TestLife_TheClassOfABucketIsAnotherByNow(t *testing.T) {
+	for name, retain := range map[string]bool{"it is deleted": false, "it is retained": true} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, asked().object, theClass(), theClass(func(class *cosiv0.BucketClass) { class.Name = "archive" }), theProvisioner())
+			c.pass()
+			c.serve(bucketUID)
+			c.pass()
+			c.forget(c.access(bucketUID))
+			c.forget(c.bucket(bucketUID))
+			changed := c.object()
+			changed.Spec.BucketClassName = "archive"
+			c.must(c.Update(t.Context(), changed))
+			c.pass()
+			c.serve(bucketUID)
+			c.pass()
+			second := cosiv0.ContentOf("archive", bucketUID)
+			if got := c.object().Status.BucketContentName; got != second || c.content(second) == nil {
+				t.Fatalf("the Bucket names the BucketContent %q", got)
+			}
+			c.must(c.Delete(t.Context(), c.object()))
+			c.pass()
+			c.forget(c.access(bucketUID))
+			c.pass()
+			if kept := c.bucket(bucketUID); retain {
+				kept.Status.Phase = pavv1.BucketRetained
+				c.must(c.Status().Update(t.Context(), kept))
+			} else {
+				c.forget(kept)
+			}
+			c.pass()
+			if c.object() != nil || c.content(contentName) != nil || c.content(second) != nil {
+				t.Error("something is left")
+			}
+		})
+	}
+}
+
 // Nothing is recorded of what cannot be served, and nothing is done to the Buckets of others.
 func TestLife_ABucketIsNotServed(t *testing.T) {
 	for name, test := range map[string]struct {

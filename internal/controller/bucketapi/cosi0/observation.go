@@ -2,6 +2,7 @@ package cosi0
 
 import (
 	"cmp"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -108,16 +109,20 @@ func (o observation) isAccessOf(a *pavv1.PavBucketAccess) bool {
 	return bucketapi.IsRecordOfAccess(a, pavv1.BucketAPICOSI0, kind, o.name, o.uid)
 }
 
-// isContentOf reports whether PaV wrote a BucketContent for a Bucket.
+// isContentOf reports whether PaV wrote a BucketContent for a Bucket. Labels and references can be copied: those that PaV writes have the UID in
+// their name as well.
 func isContentOf(content *cosiv0.BucketContent, name types.NamespacedName, uid types.UID) bool {
 	ref := content.Spec.BucketRef
-	return content.Labels[pavv1.ProvisionerLabel] != "" && ref != nil && ref.Namespace == name.Namespace && ref.Name == name.Name && ref.UUID == uid
+	return content.Labels[pavv1.ProvisionerLabel] != "" && strings.HasSuffix(content.Name, cosiv0.ContentOf("", uid)) &&
+		ref != nil && ref.Namespace == name.Namespace && ref.Name == name.Name && ref.UUID == uid
 }
 
-// contentName returns the name of the BucketContent; "" if it is not known.
+// contentName returns the name of the BucketContent; "" if it is not known. The class decides which one it is. When the Bucket has no bucket
+// any more, or the class is not known, it is that of any BucketContent of the Bucket: there may be one of another class, if the records were
+// removed by force.
 func (o observation) contentName() string {
 	switch {
-	case o.content != nil:
+	case o.content != nil && (o.class == nil || !o.wanted() && !o.isKept()):
 		return o.content.Name
 	case o.class != nil:
 		return cosiv0.ContentOf(o.class.Name, o.uid)
