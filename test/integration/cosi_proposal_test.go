@@ -337,6 +337,9 @@ func TestControllerToken_WritesItsOwnBucketContentsOnly(t *testing.T) {
 		return o
 	}
 	ours, foreign := mustCreateHeld(t, c, content("policed", "policed")), mustCreateHeld(t, c, content("policed-foreign", ""))
+	moved := content("policed-moved", "policed")
+	moved.Spec.Provisioner = "other"
+	mustCreateHeld(t, c, moved)
 	bucket := &cosiv0.Bucket{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "policed"}, Spec: cosiv0.BucketSpec{BucketClassName: "c", SecretName: "s"}}
 	mustCreateHeld(t, c, bucket)
 	secret := func(change func(*corev1.Secret)) func(*corev1.Secret) {
@@ -356,6 +359,8 @@ func TestControllerToken_WritesItsOwnBucketContentsOnly(t *testing.T) {
 		{"it takes another's", patching(foreign, `{"metadata": {"labels": {"pav.albertofaria.github.io/provisioner": "policed"}}}`), only},
 		{"it shows the state of its own", patching(ours, `{"status": {"phase": "Released"}}`, "status"), ""},
 		{"it shows the state of another's", patching(foreign, `{"status": {"phase": "Released"}}`, "status"), only},
+		{"it releases one whose provisioner was changed", patching(moved, `{"status": {"phase": "Released"}}`, "status"), ""},
+		{"it changes one whose provisioner was changed", patching(moved, `{"spec": {"bucketIdentifier": "b"}}`), provisioner},
 		{"it deletes its own", deleting(ours), ""},
 		{"it deletes another's", deleting(foreign), only},
 		{"it holds a Bucket", patching(bucket, `{"metadata": {"finalizers": ["cosi.io/finalizer"], "labels": {"cosi.io/provisioner": "policed"}}}`), ""},
