@@ -68,6 +68,20 @@ func LetGo(ctx context.Context, writer client.Client, object client.Object, fina
 	return Patch(ctx, writer, object, free)
 }
 
+// DeleteHeld removes a finalizer from an object that PaV wrote, and deletes it, unless it was replaced. An agent that is killed between the two
+// writes finds an object to delete again.
+func DeleteHeld(ctx context.Context, writer client.Client, object client.Object, finalizer string) error {
+	if controllerutil.ContainsFinalizer(object, finalizer) {
+		if err := LetGo(ctx, writer, object, finalizer); err != nil {
+			return err
+		}
+	}
+	if err := writer.Delete(ctx, object, client.Preconditions{UID: new(object.GetUID())}); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("deleting %T %q: %w", object, object.GetName(), err)
+	}
+	return nil
+}
+
 // PatchStatus writes what changed of the status of an object, unless someone else wrote it meanwhile.
 func PatchStatus(ctx context.Context, writer client.Client, before, after client.Object) error {
 	err := writer.Status().Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))

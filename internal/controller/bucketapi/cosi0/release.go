@@ -2,12 +2,8 @@ package cosi0
 
 import (
 	"context"
-	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	cosiv0 "github.com/albertofaria/pav/internal/api/cosi/proposal"
 	"github.com/albertofaria/pav/internal/controller/bucketapi"
@@ -45,23 +41,13 @@ func (r *Reconciler) releaseBucket(ctx context.Context, o observation, d rule.De
 	return nil
 }
 
-// deleteContent deletes the BucketContent of a Bucket that has no bucket any more. An agent that is killed between the two writes finds a
-// BucketContent to delete again.
+// deleteContent deletes the BucketContent of a Bucket that has no bucket any more.
 func (r *Reconciler) deleteContent(ctx context.Context, o observation, d rule.Decision) error {
 	o, err := r.confirmed(ctx, o, d.Step)
 	if err != nil {
 		return err
 	}
-	free := o.content.DeepCopy()
-	if controllerutil.RemoveFinalizer(free, cosiv0.Finalizer) {
-		if err := bucketapi.Patch(ctx, r.Client, o.content, free); err != nil {
-			return err
-		}
-	}
-	if err := r.Client.Delete(ctx, free, client.Preconditions{UID: new(free.UID)}); err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("deleting BucketContent %q: %w", free.Name, err)
-	}
-	return nil
+	return bucketapi.DeleteHeld(ctx, r.Client, o.content, cosiv0.Finalizer)
 }
 
 // letGo lets a Bucket be deleted of which nothing is left.

@@ -2,11 +2,8 @@ package obc
 
 import (
 	"context"
-	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	objectbucketv1 "github.com/albertofaria/pav/internal/api/objectbucket/v1alpha1"
@@ -52,8 +49,7 @@ func (r *Reconciler) releaseBucket(ctx context.Context, o observation, d rule.De
 	return nil
 }
 
-// deleteObjectBucket deletes the ObjectBucket of a claim that has no bucket any more. An agent that is killed between the two writes finds
-// an ObjectBucket to delete again.
+// deleteObjectBucket deletes the ObjectBucket of a claim that has no bucket any more.
 func (r *Reconciler) deleteObjectBucket(ctx context.Context, o observation, d rule.Decision) error {
 	o, err := r.confirmed(ctx, o, d.Step)
 	if err != nil {
@@ -62,16 +58,7 @@ func (r *Reconciler) deleteObjectBucket(ctx context.Context, o observation, d ru
 	if err := r.removeConfigMap(ctx, o); err != nil { // in case that the records were removed by force
 		return err
 	}
-	released := o.objectBucket.DeepCopy()
-	if controllerutil.RemoveFinalizer(released, objectbucketv1.Finalizer) {
-		if err := bucketapi.Patch(ctx, r.Client, o.objectBucket, released); err != nil {
-			return err
-		}
-	}
-	if err := r.Client.Delete(ctx, released, client.Preconditions{UID: new(released.UID)}); err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("deleting ObjectBucket %q: %w", released.Name, err)
-	}
-	return nil
+	return bucketapi.DeleteHeld(ctx, r.Client, o.objectBucket, objectbucketv1.Finalizer)
 }
 
 // releaseClaim lets a claim be deleted of which nothing is left.
