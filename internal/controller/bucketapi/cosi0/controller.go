@@ -53,6 +53,9 @@ const (
 	// bucketsByClass finds Buckets by their BucketClass.
 	bucketsByClass = "proposedbucket.class"
 
+	// bucketsByContent finds Buckets by the hash of the name that their BucketContent has, or would have.
+	bucketsByContent = "proposedbucket.content"
+
 	// contentsByBucket finds BucketContents by the key of the Bucket that they name.
 	contentsByBucket = "bucketcontent.bucket"
 )
@@ -72,6 +75,7 @@ func (r *Reconciler) Index(ctx context.Context, indexer client.FieldIndexer) err
 		extract client.IndexerFunc
 	}{
 		{bucketsByClass, &cosiv0.Bucket{}, bucketapi.IndexedBy(func(b *cosiv0.Bucket) string { return b.Spec.BucketClassName })},
+		{bucketsByContent, &cosiv0.Bucket{}, bucketapi.IndexedBy(func(b *cosiv0.Bucket) string { return reconcile.Bucket(contentFor(b)) })},
 		{contentsByBucket, &cosiv0.BucketContent{}, bucketapi.IndexedBy(keyOfBucket)},
 	} {
 		if err := indexer.IndexField(ctx, index.object, index.name, index.extract); err != nil {
@@ -80,6 +84,9 @@ func (r *Reconciler) Index(ctx context.Context, indexer client.FieldIndexer) err
 	}
 	return nil
 }
+
+// contentFor returns the name of the BucketContent that a Bucket without records would have.
+func contentFor(b *cosiv0.Bucket) string { return cosiv0.ContentOf(b.Spec.BucketClassName, b.UID) }
 
 // keyOfBucket returns the key of the Bucket that a BucketContent names; "" for none.
 func keyOfBucket(content *cosiv0.BucketContent) string {
@@ -96,7 +103,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(controllerName).
 		For(&cosiv0.Bucket{}).
-		Watches(&cosiv0.BucketContent{}, handler.EnqueueRequestsFromMapFunc(ofContent)).
+		Watches(&cosiv0.BucketContent{}, handler.EnqueueRequestsFromMapFunc(r.ofContent)).
 		Watches(&pavv1.PavBucket{}, handler.EnqueueRequestsFromMapFunc(records.Claim)).
 		Watches(&pavv1.PavBucketAccess{}, handler.EnqueueRequestsFromMapFunc(records.Access)).
 		Watches(&cosiv0.BucketClass{}, handler.EnqueueRequestsFromMapFunc(r.ofClass)).
@@ -106,24 +113,32 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 		Complete(r)
 }
 
-// ofContent maps a BucketContent to the Bucket that it names.
-func ofContent(_ context.Context, object client.Object) []ctrl.Request {
+// ofContent maps a BucketContent to the Bucket that it names, and to the one that would have one of its name.
+func (r *Reconciler) ofContent(ctx context.Context, object client.Object) []ctrl.Request {
+	requests := r.bucketsBy(ctx, bucketsByContent, reconcile.Bucket(object.GetName()), func(b *cosiv0.Bucket) bool { return contentFor(b) == object.GetName() })
 	if content, ok := object.(*cosiv0.BucketContent); ok && content.Spec.BucketRef != nil {
-		return bucketapi.Requests(content.Spec.BucketRef.Namespace, content.Spec.BucketRef.Name)
+		requests = append(requests, bucketapi.Requests(content.Spec.BucketRef.Namespace, content.Spec.BucketRef.Name)...)
 	}
-	return nil
+	return requests
 }
 
 // ofClass maps a BucketClass to its Buckets that may wait for it.
 func (r *Reconciler) ofClass(ctx context.Context, object client.Object) []ctrl.Request {
+	return r.bucketsBy(ctx, bucketsByClass, object.GetName(), func(b *cosiv0.Bucket) bool {
+		return b.Status.Phase != cosiv0.BucketBound || b.DeletionTimestamp != nil
+	})
+}
+
+// bucketsBy returns requests for the Buckets that an index lists, and that are wanted.
+func (r *Reconciler) bucketsBy(ctx context.Context, index, key string, wanted func(*cosiv0.Bucket) bool) []ctrl.Request {
 	buckets := &cosiv0.BucketList{}
-	if err := r.Client.List(ctx, buckets, client.MatchingFields{bucketsByClass: object.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "cannot look Buckets up", "class", object.GetName())
+	if err := r.Client.List(ctx, buckets, client.MatchingFields{index: key}, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "cannot look Buckets up", "index", index, "key", key)
 		return nil
 	}
 	var requests []ctrl.Request
 	for i := range buckets.Items {
-		if b := &buckets.Items[i]; b.Status.Phase != cosiv0.BucketBound || b.DeletionTimestamp != nil {
+		if b := &buckets.Items[i]; wanted(b) {
 			requests = append(requests, bucketapi.Requests(b.Namespace, b.Name)...)
 		}
 	}

@@ -352,12 +352,13 @@ func TestRequests(t *testing.T) {
 	served.Name, served.UID, served.Status.Phase = "served", otherUID, cosiv0.BucketBound
 	c := newCluster(t, waiting, served, theClass(), theProvisioner())
 	for what, requests := range map[string]int{
-		"the class":               len(c.reconciler.ofClass(t.Context(), theClass())),
-		"another class":           len(c.reconciler.ofClass(t.Context(), &cosiv0.BucketClass{ObjectMeta: metav1.ObjectMeta{Name: "x"}})) + 1,
-		"the provisioner":         len(c.reconciler.ofProvisioner(t.Context(), theProvisioner())),
-		"another provisioner":     len(c.reconciler.ofProvisioner(t.Context(), &pavv1.PavProvisioner{ObjectMeta: metav1.ObjectMeta{Name: "x"}})) + 1,
-		"the BucketContent":       len(ofContent(t.Context(), newContent(granted()))),
-		"a BucketContent of none": len(ofContent(t.Context(), &cosiv0.BucketContent{})) + 1,
+		"the class":                     len(c.reconciler.ofClass(t.Context(), theClass())),
+		"another class":                 len(c.reconciler.ofClass(t.Context(), &cosiv0.BucketClass{ObjectMeta: metav1.ObjectMeta{Name: "x"}})) + 1,
+		"the provisioner":               len(c.reconciler.ofProvisioner(t.Context(), theProvisioner())),
+		"another provisioner":           len(c.reconciler.ofProvisioner(t.Context(), &pavv1.PavProvisioner{ObjectMeta: metav1.ObjectMeta{Name: "x"}})) + 1,
+		"a BucketContent that names it": len(c.reconciler.ofContent(t.Context(), &cosiv0.BucketContent{Spec: newContent(granted()).Spec})),
+		"one that has the name of its":  len(c.reconciler.ofContent(t.Context(), &cosiv0.BucketContent{ObjectMeta: metav1.ObjectMeta{Name: contentName}})),
+		"a BucketContent of none":       len(c.reconciler.ofContent(t.Context(), &cosiv0.BucketContent{})) + 1,
 	} {
 		if requests != 1 {
 			t.Errorf("%s: got %d", what, requests)
