@@ -32,11 +32,11 @@ const (
 	// stepReleaseBucket: nobody has access any more; the bucket is to be deleted or retained.
 	stepReleaseBucket rule.Step = "ReleaseBucket"
 
-	// stepDeleteContent: the bucket is not the Bucket's any more; delete the BucketContent.
-	stepDeleteContent rule.Step = "DeleteContent"
-
-	// stepLetGo: nothing is left; let the Bucket be deleted.
+	// stepLetGo: the bucket is not the Bucket's any more; let the Bucket be deleted.
 	stepLetGo rule.Step = "LetGo"
+
+	// stepDeleteContent: the Bucket is gone, or need not wait for PaV any more; delete the BucketContent.
+	stepDeleteContent rule.Step = "DeleteContent"
 )
 
 type table = rule.Table[observation]
@@ -74,14 +74,15 @@ var wantedBucket = table{
 	{Name: "the Bucket is served", When: rule.Always[observation], Then: rule.Again(observation.nextRotation)},
 }
 
-// unwantedBucket is for a Bucket that is gone, or is being deleted.
+// unwantedBucket is for a Bucket that is gone, or is being deleted. The BucketContent is the last, as it may be all that says that the Bucket is
+// PaV's: its PavProvisioner can go as soon as the records are gone.
 var unwantedBucket = table{
 	{Name: "the access is not released", When: func(o observation) bool { return o.access != nil && !o.access.Spec.Released }, Then: to(stepReleaseAccess)},
 	{Name: "the access is being revoked", When: func(o observation) bool { return o.access != nil }, Then: to(rule.Done)},
 	{Name: "the bucket is not released", When: func(o observation) bool { return o.isKept() && !o.bucket.Spec.Released }, Then: to(stepReleaseBucket)},
 	{Name: "the bucket is being deleted", When: observation.isKept, Then: to(rule.Done)},
-	{Name: "the BucketContent is left", When: func(o observation) bool { return o.content != nil }, Then: to(stepDeleteContent)},
 	{Name: "the Bucket is held", When: observation.isHeld, Then: to(stepLetGo)},
+	{Name: "the BucketContent is left", When: func(o observation) bool { return o.content != nil }, Then: to(stepDeleteContent)},
 	{Name: "nothing is left of the Bucket", When: rule.Always[observation], Then: to(rule.Done)},
 }
 

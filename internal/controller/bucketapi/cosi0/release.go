@@ -41,7 +41,7 @@ func (r *Reconciler) releaseBucket(ctx context.Context, o observation, d rule.De
 	return nil
 }
 
-// deleteContent deletes the BucketContent of a Bucket that has no bucket any more.
+// deleteContent deletes the BucketContent of a Bucket that need not wait for PaV any more.
 func (r *Reconciler) deleteContent(ctx context.Context, o observation, d rule.Decision) error {
 	o, err := r.confirmed(ctx, o, d.Step)
 	if err != nil {
@@ -50,7 +50,7 @@ func (r *Reconciler) deleteContent(ctx context.Context, o observation, d rule.De
 	return bucketapi.DeleteHeld(ctx, r.Client, o.content, cosiv0.Finalizer)
 }
 
-// letGo lets a Bucket be deleted of which nothing is left.
+// letGo lets a Bucket be deleted that has no bucket any more.
 func (r *Reconciler) letGo(ctx context.Context, o observation, d rule.Decision) error {
 	o, err := r.confirmed(ctx, o, d.Step)
 	if err != nil {

@@ -23,6 +23,7 @@ func TestLife_TheCacheIsBehind(t *testing.T) {
 	}{
 		"it lacks the Bucket":                    {hidden: []string{"*proposal.Bucket"}},
 		"it lacks the records":                   {deleted: true, hidden: []string{"*v1alpha1.PavBucketList", "*v1alpha1.PavBucketAccessList"}},
+		"it has the BucketContent only":          {hidden: []string{"*proposal.Bucket", "*v1alpha1.PavBucketList", "*v1alpha1.PavBucketAccessList"}},
 		"it lacks the record of the access":      {deleted: true, hidden: []string{"*v1alpha1.PavBucketAccessList"}},
 		"it lacks the records and what is shown": {deleted: true, hidden: []string{"*v1alpha1.PavBucketList", "*v1alpha1.PavBucketAccessList", "*proposal.BucketContentList", "*proposal.BucketContent"}},
 	} {
