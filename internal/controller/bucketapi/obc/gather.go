@@ -39,7 +39,7 @@ func (r *Reconciler) gather(ctx context.Context, name types.NamespacedName) ([]o
 	for i := range all {
 		o := &all[i]
 		o.now = r.Now()
-		if o.bucket != nil || o.access != nil {
+		if o.bucket != nil || o.access != nil || o.objectBucket != nil {
 			r.memories.change(name, o.uid, func(m *memory) { m.ours = true })
 		}
 		left[i], o.memory = o.uid, r.memories.get(name, o.uid)

@@ -112,8 +112,9 @@ func TestLife(t *testing.T) {
 // What follows the end of the PavBucket must not depend on who is left.
 func TestLife_AnAgentIsKilledWhenTheBucketIsDeleted(t *testing.T) {
 	for name, prepare := range map[string]func(*cluster){
-		"nothing else happens": func(*cluster) {},
-		"the class is gone":    func(c *cluster) { c.must(c.Delete(c.Context(), theClass())) },
+		"nothing else happens":    func(*cluster) {},
+		"the class is gone":       func(c *cluster) { c.must(c.Delete(c.Context(), theClass())) },
+		"the provisioner is gone": func(c *cluster) { c.must(c.Delete(c.Context(), theProvisioner())) },
 		"the claim is removed by force": func(c *cluster) {
 			claim := c.claim(photos)
 			claim.Finalizers = nil

@@ -10,7 +10,7 @@ import (
 
 // memory is what this process knows of a claim besides the objects of the cluster. Without it, something is written once more.
 type memory struct {
-	// ours says that the claim had a record: it is PaV's, even if the record and all else that says so are gone.
+	// ours says that the claim had a record, or an ObjectBucket of PaV: it is PaV's, even if these and all else that says so are gone.
 	ours bool
 
 	// written is the hash of what the ConfigMap has, and removed says that it is deleted.
