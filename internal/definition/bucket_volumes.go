@@ -1,9 +1,16 @@
 package definition
 
-import "github.com/albertofaria/pav/internal/template"
+import (
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/template"
+)
 
 // bucketVolumes checks a definition whose volumes are buckets.
 func (c *check) bucketVolumes(root node) {
+	if rotation := root.key("volumeStaging").key("onRotation"); rotation.value == string(pavv1.RotationRestage) &&
+		root.key("volumeStaging").key("recovery").value == string(pavv1.StagingRecoveryNone) {
+		c.errorf(rotation.field, "needs recovery: Restage, which stages a volume again when its staging pod has ended; set that, or leave onRotation out")
+	}
 	creation := root.key("volumeCreation")
 	if creation.key("fromBucket").value != true {
 		return

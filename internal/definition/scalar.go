@@ -34,6 +34,7 @@ var enums = map[reflect.Type][]string{
 	reflect.TypeFor[pavv1.ProvisioningMode]():            texts(pavv1.ProvisioningModeDynamic, pavv1.ProvisioningModeStatic),
 	reflect.TypeFor[pavv1.StagingScope]():                texts(pavv1.StagingScopeNode, pavv1.StagingScopePod),
 	reflect.TypeFor[pavv1.StagingRecovery]():             texts(pavv1.StagingRecoveryRestage, pavv1.StagingRecoveryNone),
+	reflect.TypeFor[pavv1.StagingRotation]():             texts(pavv1.RotationKeep, pavv1.RotationRestage),
 	reflect.TypeFor[pavv1.DataSourceKind]():              texts(pavv1.DataSourceSnapshot, pavv1.DataSourceClaim),
 	reflect.TypeFor[pavv1.SnapshotWhileStaged]():         texts(pavv1.SnapshotAllow, pavv1.SnapshotSync, pavv1.SnapshotWait),
 	reflect.TypeFor[pavv1.BucketProtocol]():              texts(pavv1.ProtocolS3, pavv1.ProtocolAzure, pavv1.ProtocolGCS),

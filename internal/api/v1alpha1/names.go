@@ -158,6 +158,10 @@ const CredentialsNamespace = "pav-credentials"
 // request, as RFC 3339 with microseconds. It is handled once clients have an account whose attempt began later.
 const RotateAnnotation = Group + "/rotate"
 
+// RestageAnnotation on a PavStage is the number of an account of the volume's bucket. The controller agent writes it if a staging pod that has
+// the credentials of an earlier one is to be replaced.
+const RestageAnnotation = Group + "/restage"
+
 // RotateEveryParameter of a class is how often accesses get a new account, as bucketAccessGrant.rotateEvery, which it overrides.
 const RotateEveryParameter = Group + "/rotate-every"
 

@@ -30,6 +30,11 @@ type VolumeStaging struct {
 	// +kubebuilder:default=Restage
 	Recovery StagingRecovery `json:"recovery,omitempty"`
 
+	// onRotation says what nodes do with volumes that are buckets when their account is replaced. Not a template.
+	// +optional
+	// +kubebuilder:default=Keep
+	OnRotation StagingRotation `json:"onRotation,omitempty"`
+
 	// growsVolumes is true if staging pods make all of the volume's capacity available, as by growing the file system to the
 	// size of its device, unless the volume is read-only. Then no pod of volumeExpansion.nodePodTemplate runs for a volume that
 	// is staged after it has grown, and a copy can be larger than its source. Not a template. By default, false.
@@ -64,6 +69,21 @@ const (
 
 	// StagingRecoveryNone means that PaV only reports the loss.
 	StagingRecoveryNone StagingRecovery = "None"
+)
+
+// StagingRotation says what nodes do with a volume that is a bucket when its account is replaced.
+//
+// +kubebuilder:validation:Enum=Keep;Restage
+type StagingRotation string
+
+// What nodes do at a rotation.
+const (
+	// RotationKeep means that a staging pod goes on with the account that it has, which is not revoked before the volume is unstaged.
+	RotationKeep StagingRotation = "Keep"
+
+	// RotationRestage means that the staging pod is stopped, and the volume staged again with its present account. Until then, what
+	// client pods do with it fails; those that receive no mounts must be restarted. It needs the recovery Restage.
+	RotationRestage StagingRotation = "Restage"
 )
 
 // VolumeUnstaging defines how staging is reverted. It is evaluated when a volume is unstaged.

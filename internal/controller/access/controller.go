@@ -160,7 +160,8 @@ var acts = map[rule.Step]func(*Reconciler, context.Context, observation, rule.De
 	stepRecordLateMessage: (*Reconciler).recordLateMessage, stepRecordFailure: (*Reconciler).recordFailure,
 	stepGrant: (*Reconciler).grant, stepMarkDelivering: (*Reconciler).markDelivering, stepDeliver: (*Reconciler).deliver,
 	stepDeleteKey: (*Reconciler).deleteKey, stepRelease: (*Reconciler).release, stepRevoke: (*Reconciler).revoke,
-	stepRecordRevoked: (*Reconciler).recordRevoked, stepSettle: (*Reconciler).settle, stepLetGo: (*Reconciler).letGo, stepForget: (*Reconciler).forget,
+	stepRecordRevoked: (*Reconciler).recordRevoked, stepSettle: (*Reconciler).settle, stepLetGo: (*Reconciler).letGo,
+	stepRenewStage: (*Reconciler).renewStage, stepForget: (*Reconciler).forget,
 }
 
 // Reconcile implements reconcile.Reconciler.

@@ -54,6 +54,9 @@ const (
 	// stepLetGo: no node uses a former account any more that was held for the volume; let it be revoked.
 	stepLetGo rule.Step = "LetGo"
 
+	// stepRenewStage: a node has the volume staged with a former account; have it staged again with the present one.
+	stepRenewStage rule.Step = "RenewStage"
+
 	// stepForget: no account is left; delete the Secrets and the record.
 	stepForget rule.Step = "Forget"
 )
@@ -105,6 +108,7 @@ var accessTable = table{
 	{Name: "clients have no access", When: func(o observation) bool { return o.record.Status.Current == nil }, Then: grantTable.Decide},
 	// Credentials may end, so that a revocation that fails must not be in the way of the next account.
 	{Name: "the account is to be replaced, and can be", When: func(o observation) bool { return o.isRotationDue() && o.refusal() == nil && backoff(o) <= 0 }, Then: to(stepGrant)},
+	{Name: "a node is to stage the volume with the present account", When: func(o observation) bool { return o.outdated() != nil }, Then: to(stepRenewStage)},
 	{Name: "no node uses an account that was replaced", When: func(o observation) bool { return o.unused() != nil }, Then: to(stepLetGo)},
 	{Name: "an account that was replaced is to be revoked", When: observation.isRevocationDue, Then: revocationTable.Decide},
 	{Name: "the account is to be replaced", When: observation.isRotationDue, Then: grantTable.Decide},

@@ -200,6 +200,11 @@ func TestDecide(t *testing.T) {
 		"a client has a former account":                             {state: granted(heldAccount(0), stagedWith(nil, ofScopePod), stagedWith(new(int32(0)), ofAClient)), want: rule.Done},
 		"a client has a later account":                              {state: granted(heldAccount(0), stagedWith(nil, ofScopePod), stagedWith(new(int32(1)), ofAClient)), want: stepLetGo},
 		"a node has a former account that ends":                     {state: granted(heldAccount(0, expires(time.Second)), stagedWith(new(int32(0)))), want: rule.Done},
+		"a node is to stage the volume again":                       {state: granted(heldAccount(0), presentAccount(1), restages, stagedWith(new(int32(0)))), want: stepRenewStage},
+		"a node was asked to stage the volume again":                {state: granted(heldAccount(0), presentAccount(1), restages, stagedWith(new(int32(0))), askedFor("1")), want: rule.Done},
+		"a node was asked before the last rotation":                 {state: granted(heldAccount(0), presentAccount(2), restages, stagedWith(new(int32(0))), askedFor("1")), want: stepRenewStage},
+		"a node has not recorded its account yet":                   {state: granted(heldAccount(0), presentAccount(1), restages, stagedWith(nil)), want: rule.Done},
+		"a node keeps its account":                                  {state: granted(heldAccount(0), presentAccount(1), stagedWith(new(int32(0)))), want: rule.Done},
 		"no node has the volume staged":                             {state: granted(heldAccount(0)), want: stepLetGo},
 		"no node has the former account, whose time is not over":    {state: granted(former(account(0, until(time.Minute)))), want: rule.Done},
 		"the volume goes, and a former account is held":             {state: requested(released, heldAccount(0)), want: stepRevoke},
@@ -280,6 +285,18 @@ func stagedWith(account *int32, edits ...func(*pavv1.PavStageSpec)) edit {
 		}
 		s.stages = append(s.stages, stage)
 	}
+}
+
+// restages lets nodes stage a volume again at a rotation; presentAccount is the number of the account that the volume has, and askedFor is
+// which one the node of its stage was asked to stage it with.
+func restages(s *state) { s.provisioner.Spec.VolumeStaging.OnRotation = pavv1.RotationRestage }
+
+func presentAccount(number int32) edit {
+	return func(s *state) { s.record.Status.Current.Number = number }
+}
+
+func askedFor(number string) edit {
+	return func(s *state) { s.stages[0].Annotations = map[string]string{pavv1.RestageAnnotation: number} }
 }
 
 // ofScopePod makes a stage one that reserves the volume for a node; ofAClient makes it that of a client.

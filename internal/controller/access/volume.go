@@ -3,8 +3,10 @@ package access
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -48,6 +50,22 @@ func (o observation) isUsed(number int32) bool {
 		}
 	}
 	return false
+}
+
+// outdated returns a PavStage whose staging pod has the credentials of a former account and is to be replaced, and whose node does not know
+// that; nil if there is none.
+func (o observation) outdated() *pavv1.PavStage {
+	current := o.record.Status.Current
+	if current == nil || o.provisioner == nil || o.provisioner.Spec.VolumeStaging.OnRotation != pavv1.RotationRestage {
+		return nil
+	}
+	for _, stage := range o.stages {
+		has := stage.Status.BucketAccount
+		if has != nil && *has < current.Number && stage.Annotations[pavv1.RestageAnnotation] != strconv.Itoa(int(current.Number)) {
+			return stage
+		}
+	}
+	return nil
 }
 
 // gatherStages looks up where the volume that has access is staged, if that matters.
@@ -96,6 +114,31 @@ func (r *Reconciler) letGo(ctx context.Context, o observation, d rule.Decision) 
 			}
 		}
 	})
+}
+
+// renewStage asks a node to stage the volume again, with the present account. The node records which account its next staging pod gets by
+// the PavVolume: where that does not tell of the account yet, the node would not be asked again.
+func (r *Reconciler) renewStage(ctx context.Context, o observation, d rule.Decision) error {
+	o, err := r.confirmed(ctx, o, d.Step)
+	if err != nil {
+		return err
+	}
+	number, name := o.record.Status.Current.Number, volumeOf(o.record)
+	volume, err := reconcile.Optional(ctx, r.Live, client.ObjectKey{Name: name}, &pavv1.PavVolume{})
+	if err != nil {
+		return err
+	}
+	if volume == nil || volume.Status.BucketAccount == nil || *volume.Status.BucketAccount < number {
+		return reconcile.ErrStale
+	}
+	stage := o.outdated()
+	asked := stage.DeepCopy()
+	metav1.SetMetaDataAnnotation(&asked.ObjectMeta, pavv1.RestageAnnotation, strconv.Itoa(int(number)))
+	err = r.Client.Patch(ctx, asked, client.MergeFromWithOptions(stage, client.MergeFromWithOptimisticLock{}))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("asking node %q to stage volume %q again: %w", stage.Spec.NodeName, name, err)
+	}
+	return nil
 }
 
 // ofStage maps a PavStage to the access of its volume, if the volume is a bucket.

@@ -26,6 +26,11 @@ func (m *Monitor) act(ctx context.Context, stage *pavv1.PavStage, is snapshot, p
 			return err
 		}
 	}
+	if v.stop {
+		if err := m.renew(ctx, stage, pod); err != nil {
+			return err
+		}
+	}
 	if v.unstage {
 		m.resumeUnstaging(ctx, stage)
 	}
@@ -65,6 +70,20 @@ func (m *Monitor) degrade(ctx context.Context, stage *pavv1.PavStage, publicatio
 	}
 	m.health.Update(stage)
 	m.stager.Report(ctx, stage, publications, kind, reason, message)
+	return nil
+}
+
+// renew stops the staging pod of a volume whose account was replaced. The volume dies with its daemon, and is then restaged as any other.
+func (m *Monitor) renew(ctx context.Context, stage *pavv1.PavStage, pod *corev1.Pod) error {
+	publications, err := m.stager.Publications(ctx, stage.Name)
+	if err != nil {
+		return err
+	}
+	if err := m.runner.Stop(ctx, pod); err != nil {
+		return err
+	}
+	m.stager.Report(ctx, stage, publications, corev1.EventTypeNormal, "AccountReplaced",
+		fmt.Sprintf("the account of volume %s was replaced: PaV stops its staging pod on node %s, and stages the volume again; %s", stage.Spec.VolumeName, m.node, whoRecovers(stage)))
 	return nil
 }
 

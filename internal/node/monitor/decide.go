@@ -33,6 +33,7 @@ type snapshot struct {
 	abandoned   bool // the pod of a volume that is not staged yet is being deleted, and kubelet has made no call for long
 
 	early       bool // it was restaged too recently
+	outdated    bool // the staging pod has the credentials of an account that was replaced, and is to be replaced, too
 	restageable bool // the provisioner's recovery is Restage
 	degraded    loss // the recorded loss
 
@@ -58,6 +59,7 @@ type decision struct {
 	restage  bool // restage the volume
 	withdraw bool // do not publish the volume to further clients
 	unstage  bool // continue to unstage it
+	stop     bool // stop the staging pod, so that the volume dies and is restaged
 }
 
 // decide decides about a stage that no call works on. A volume is restaged only if its mount is dead: clients may
@@ -81,6 +83,7 @@ func decide(o snapshot) decision {
 	v := decision{loss: lossOf(o), release: releasable(o)}
 	v.withdraw = o.attached && o.exchanged && o.volume != dead
 	v.restage = o.attached && o.volume == dead && o.restageable && !o.early && mayRestage(o)
+	v.stop = o.outdated && o.attached && o.restageable && !o.early && !o.shutdown && o.stagingPod == workflow.Running && v.loss == lossNone && !v.withdraw
 	return v
 }
 

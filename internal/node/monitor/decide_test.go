@@ -43,6 +43,21 @@ func TestDecide(t *testing.T) {
 		"staging, pod failed: leave it to kubelet's call": {
 			o: snapshot{phase: pavv1.StageStaging, thisBoot: true, stagingPod: workflow.Failed, outcomeHeld: true}, want: decision{}},
 		"volume answers: nothing": {o: staged(func(*snapshot) {}), want: decision{}},
+		"account was replaced: stop the staging pod": {
+			o: staged(func(o *snapshot) { o.outdated = true }), want: decision{stop: true}},
+		"account was replaced, staging pod is being deleted: wait": {
+			o: staged(func(o *snapshot) { o.outdated, o.stagingPod = true, workflow.Stopping }), want: decision{}},
+		"account was replaced, staging pod completed: no daemon to stop": {
+			o: staged(func(o *snapshot) { o.outdated, o.stagingPod = true, workflow.Succeeded }), want: decision{release: true}},
+		"account was replaced, restaged too recently: wait": {
+			o: staged(func(o *snapshot) { o.outdated, o.early = true, true }), want: decision{}},
+		"account was replaced, recovery forbids to restage: nothing": {
+			o: staged(func(o *snapshot) { o.outdated, o.restageable = true, false }), want: decision{}},
+		"account was replaced, volume does not answer: it may be writing": {
+			o: staged(func(o *snapshot) { o.outdated, o.volume = true, silent }), want: decision{loss: lossSilent}},
+		"account was replaced, volume is dead: restage": {
+			o:    staged(func(o *snapshot) { o.outdated, o.volume, o.confirmed = true, dead, true }),
+			want: decision{loss: lossDead, restage: true}},
 		"staging pod completed: release it": {
 			o: staged(func(o *snapshot) { o.stagingPod = workflow.Succeeded }), want: decision{release: true}},
 		"staging pod completed and is gone: nothing": {
@@ -144,6 +159,9 @@ func TestDecide_NeverRestagesWhileTheOldVolumeMayBeWritten(t *testing.T) {
 		if v.withdraw && (v.restage || v.unstage || !o.attached || o.phase != pavv1.StageStaged) {
 			wrong("withdrawn although it is not published")
 		}
+		if v.stop && (!o.outdated || o.stagingPod != workflow.Running || o.volume == silent || !o.restageable || o.phase != pavv1.StageStaged) {
+			wrong("a staging pod is stopped that should run")
+		}
 		if v.release && (!over || !o.outcomeHeld) {
 			wrong("a pod is released that has not ended")
 		}
@@ -162,11 +180,11 @@ func combinations() func(yield func(snapshot) bool) {
 	losses := []loss{lossNone, lossEnded, lossDead, lossSilent, lossDetached}
 	pods := []workflow.State{workflow.Absent, workflow.Running, workflow.Stopping, workflow.Succeeded, workflow.Failed}
 	return func(yield func(snapshot) bool) {
-		for bits := range 1 << 10 {
+		for bits := range 1 << 11 {
 			is := func(bit int) bool { return bits>>bit&1 == 1 }
 			o := snapshot{
 				restaging: is(0), claimOnly: is(1), thisBoot: is(2), attached: is(3), outcomeHeld: is(4),
-				shutdown: is(5), confirmed: is(6), restageable: is(7), early: is(8), exchanged: is(9),
+				shutdown: is(5), confirmed: is(6), restageable: is(7), early: is(8), exchanged: is(9), outdated: is(10),
 			}
 			for _, o.phase = range phases {
 				for _, o.degraded = range losses {

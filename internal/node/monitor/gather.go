@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -54,7 +55,8 @@ func (m *Monitor) gather(ctx context.Context, stage *pavv1.PavStage) (snapshot, 
 		is.volume, is.probeError, err = m.probe(ctx, stage.Name)
 	}
 	is.confirmed = m.confirmed(stage.Name, is.volume)
-	if is.volume == dead {
+	is.outdated = isOutdated(stage)
+	if is.volume == dead || is.outdated {
 		is.early = m.early(stage)
 	}
 	if err == nil && is.volume != dead {
@@ -64,6 +66,13 @@ func (m *Monitor) gather(ctx context.Context, stage *pavv1.PavStage) (snapshot, 
 		is.restageable, err = m.restageable(ctx, stage.Spec.Provisioner)
 	}
 	return is, pod, err
+}
+
+// isOutdated reports whether the staging pod has the credentials of an account that was replaced, and is to be replaced, too.
+func isOutdated(stage *pavv1.PavStage) bool {
+	wanted, err := strconv.ParseInt(stage.Annotations[pavv1.RestageAnnotation], 10, 32)
+	has := stage.Status.BucketAccount
+	return err == nil && has != nil && int64(*has) < wanted
 }
 
 // recorded returns how far a stage is, as its PavStage says.

@@ -96,6 +96,14 @@ func (a *API) Patch(_ context.Context, object client.Object, _ client.Patch, _ .
 	return nil
 }
 
+// Delete marks a pod as being deleted.
+func (a *API) Delete(_ context.Context, object client.Object, _ ...client.DeleteOption) error {
+	a.Lock()
+	defer a.Unlock()
+	a.Pods[object.GetName()].DeletionTimestamp = new(metav1.Now())
+	return nil
+}
+
 // Status implements client.StatusClient.
 func (a *API) Status() client.SubResourceWriter { return Status{API: a} }
 
