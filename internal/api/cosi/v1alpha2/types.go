@@ -255,6 +255,7 @@ type BucketClaimReference struct {
 
 	// uid is the UID of the claim. A Bucket that an administrator writes need not have it.
 	// +optional
+	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MinLength=36
 	// +kubebuilder:validation:MaxLength=36
 	UID types.UID `json:"uid,omitempty"`
