@@ -4,14 +4,17 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	cosiv1 "github.com/albertofaria/pav/internal/api/cosi/v1alpha1"
 	obcv1 "github.com/albertofaria/pav/internal/api/objectbucket/v1alpha1"
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/workflow"
@@ -24,28 +27,49 @@ const (
 	inFiles   = "files of PaV on the nodes"
 )
 
+// asking is an object that asks for access to a bucket, and what PaV keeps and gives of it.
+type asking struct {
+	client.Object
+
+	record  *pavv1.PavBucketAccess
+	secret  *corev1.Secret
+	keyName string                   // of the secret key in the Secret
+	bucket  string                   // in the store
+	granted func(client.Object) bool // whether the object says that access is granted
+	remove  func(*testing.T)         // deletes what else there is, after the object
+}
+
 // A grant pod that gives its credentials away as well as it can, and fails. They are nowhere but in Secrets, neither then nor when access is
 // granted in the end, nor when a revocation pod prints them. The account of each attempt is revoked before the next attempt begins.
 func TestCredentials_OfAGrantPodThatPrintsThem_AreNotExposed(t *testing.T) {
 	t.Parallel()
-	const name = "bucket-canary"
-	const credential = canary + "-" + name // as newSecret makes it
-	newSecret(t, name)
-	const given = "envFrom: [{secretRef: {name: " + name + "}}]"
-	s := newBucketStore(t, name, with("grant container", given), with("revoke container", given))
+	for name, ask := range map[string]func(*testing.T, *bucketStore) *asking{"canary-obc": askByClaim, "canary-cosi": askByCOSI} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			newSecret(t, name)
+			given := "envFrom: [{secretRef: {name: " + name + "}}]"
+			s := newBucketStore(t, name, with("grant container", given), with("revoke container", given))
+			s.giveAway(t, ask)
+		})
+	}
+}
+
+// giveAway lets pods of a store print its Secret, whose name is the store's, at every step of an access.
+func (s *bucketStore) giveAway(t *testing.T, ask func(*testing.T, *bucketStore) *asking) {
+	t.Helper()
+	credential := canary + "-" + s.name // as newSecret makes it
 	s.hook(t, "grant", `
 printf %s "$key" > accessSecretKey
 cat accessKeyId accessSecretKey; cat accessSecretKey >&2
 printf 'the store refuses %s, which is %s in base64' "$key" "$(printf %s "$key" | base64 -w 10)" > /pav/error
 exit 3`)
-	claim := s.claimBucket(t, s.namespace, "photos", obcv1.ObjectBucketClaimSpec{GenerateBucketName: "photos"})
-	wantBucketEvent(t, claim, "AccessGrantFailed", "exit code 3", "the store refuses ***, which is *** in base64")
+	a := ask(t, s)
+	a.wantEvent(t, "AccessGrantFailed", "exit code 3", "the store refuses ***, which is *** in base64")
 	eventually(t, "the record says what failed, without the credential", func(ctx context.Context) error {
-		access := accessOf(claim)
-		if err := kube.Get(ctx, client.ObjectKeyFromObject(access), access); err != nil {
+		if err := kube.Get(ctx, client.ObjectKeyFromObject(a.record), a.record); err != nil {
 			return err
 		}
-		if f := access.Status.Failure; f == nil || !strings.Contains(f.Message, "the store refuses ***") || f.Log != "" {
+		if f := a.record.Status.Failure; f == nil || !strings.Contains(f.Message, "the store refuses ***") || f.Log != "" {
 			return fmt.Errorf("it has the failure %+v", f)
 		}
 		return nil
@@ -56,24 +80,82 @@ exit 3`)
 		}
 		return nil
 	})
-	wantNotBound(t, claim)
-	must(t, wantUnexposed(t.Context(), credential, claim, workflow.DefaultNamespace+"/"+name))
+	if a.granted(read(t, a.Object)) {
+		t.Error("access is granted")
+	}
+	must(t, a.wantUnexposed(t.Context(), credential, s.name))
 
 	s.hook(t, "grant", `printf %s "$key" > accessSecretKey; echo "$key"`)
-	awaitBucket(t, claim)
-	if got := string(read(t, secretOf(claim)).Data[obcv1.AWSSecretAccessKey]); got != credential {
-		t.Error("the Secret of the claim has another key")
+	eventually(t, "access is granted", func(ctx context.Context) error {
+		if err := kube.Get(ctx, client.ObjectKeyFromObject(a), a.Object); err != nil {
+			return err
+		}
+		if !a.granted(a.Object) {
+			return errors.New("it is not")
+		}
+		return nil
+	})
+	if got := string(read(t, a.secret).Data[a.keyName]); got != credential {
+		t.Error("the Secret has another key")
 	}
-	s.wantAccess(t, claim.Spec.BucketName, account(t, claim))
-	must(t, wantUnexposed(t.Context(), credential, claim, workflow.DefaultNamespace+"/"+name))
+	s.wantAccess(t, a.bucket, read(t, a.record).Status.Current.AccountID)
+	must(t, a.wantUnexposed(t.Context(), credential, s.name))
 
 	s.hook(t, "revoke", `echo "$key"; exit 3`)
-	must(t, kube.Delete(t.Context(), claim))
-	wantBucketEvent(t, claim, "AccessRevocationFailed", "exit code 3")
-	must(t, wantUnexposed(t.Context(), credential, claim, workflow.DefaultNamespace+"/"+name))
+	must(t, kube.Delete(t.Context(), a))
+	a.wantEvent(t, "AccessRevocationFailed", "exit code 3")
+	must(t, a.wantUnexposed(t.Context(), credential, s.name))
 	s.unhook(t, "revoke")
-	removeBucket(t, claim)
+	a.remove(t)
+	awaitGone(t, a.Object, a.record, a.secret)
 	must(t, s.oneAccountAtATime())
+}
+
+// askByClaim makes an ObjectBucketClaim.
+func askByClaim(t *testing.T, s *bucketStore) *asking {
+	t.Helper()
+	claim := s.claimBucket(t, s.namespace, "photos", obcv1.ObjectBucketClaimSpec{GenerateBucketName: "photos"})
+	a := &asking{Object: claim, record: accessOf(claim), secret: secretOf(claim), keyName: obcv1.AWSSecretAccessKey}
+	a.granted = func(o client.Object) bool { return o.(*obcv1.ObjectBucketClaim).Status.Phase == obcv1.ClaimBound }
+	a.remove = func(t *testing.T) { awaitGone(t, objectBucketOf(claim), configMapOf(claim), bucketOf(claim)) } //nolint:thelper // It says what is not gone.
+	eventually(t, "the claim has a bucket", func(ctx context.Context) error {
+		record := bucketOf(claim)
+		if err := kube.Get(ctx, client.ObjectKeyFromObject(record), record); err != nil {
+			return err
+		}
+		a.bucket = record.Spec.BucketName
+		return nil
+	})
+	return a
+}
+
+// askByCOSI makes a BucketClaim of COSI, and a BucketAccess to its bucket.
+func askByCOSI(t *testing.T, s *bucketStore) *asking {
+	t.Helper()
+	buckets := &cosiv1.BucketClass{ObjectMeta: objectMeta("", s.name), DriverName: s.name, DeletionPolicy: cosiv1.DeletionPolicyDelete}
+	accesses := &cosiv1.BucketAccessClass{ObjectMeta: objectMeta("", s.name), DriverName: s.name, AuthenticationType: cosiv1.AuthenticationTypeKey}
+	claim := &cosiv1.BucketClaim{ObjectMeta: objectMeta(s.namespace, "photos")}
+	claim.Spec = cosiv1.BucketClaimSpec{BucketClassName: s.name, Protocols: []cosiv1.Protocol{cosiv1.ProtocolS3}}
+	access := &cosiv1.BucketAccess{ObjectMeta: objectMeta(s.namespace, "photos-app")}
+	access.Spec = cosiv1.BucketAccessSpec{BucketClaimName: "photos", BucketAccessClassName: s.name, CredentialsSecretName: "photos-keys", Protocol: cosiv1.ProtocolS3}
+	for _, object := range []client.Object{buckets, accesses, claim, access} {
+		must(t, kube.Create(t.Context(), object))
+		t.Cleanup(func() { remove(t, object) })
+	}
+	t.Cleanup(func() { s.unhook(t, "grant", "revoke") })
+	a := &asking{Object: access, secret: &corev1.Secret{ObjectMeta: objectMeta(s.namespace, "photos-keys")}, keyName: "COSI_S3_ACCESS_SECRET_KEY", bucket: cosiv1.BucketOf(claim.UID)}
+	a.record = &pavv1.PavBucketAccess{ObjectMeta: objectMeta("", "a-"+string(access.UID))}
+	a.granted = func(o client.Object) bool { return o.(*cosiv1.BucketAccess).Status.AccessGranted }
+	a.remove = func(*testing.T) {}
+	return a
+}
+
+// wantEvent waits for an event of the object.
+func (a *asking) wantEvent(t *testing.T, reason string, words ...string) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%s has an event %s", a.GetName(), reason), func(ctx context.Context) error {
+		return wantEvent(ctx, a.GetNamespace(), a.GetName(), reason, words...)
+	})
 }
 
 // done returns how often pods did something.
@@ -116,15 +198,16 @@ func (s *bucketStore) oneAccountAtATime() error {
 	return nil
 }
 
-// wantUnexposed objects if a credential is anywhere but in the claim's Secret and some others: in events, records, logs of agents, etcd, or
-// files of PaV and kubelet on the nodes. It must find the claim's record where that is.
-func wantUnexposed(ctx context.Context, credential string, claim *obcv1.ObjectBucketClaim, others ...string) error {
-	access := accessOf(claim).Name
+// wantUnexposed objects if a credential is anywhere but in the Secret of the access, and in the one that the pods have it from: in events,
+// records, logs of agents, etcd, or files of PaV and kubelet on the nodes. It must find the record of the access where that is.
+func (a *asking) wantUnexposed(ctx context.Context, credential, from string) error {
+	access := a.record.Name
 	s := newSearch()
 	s.secrets = append(inBase64(credential), credential)
 	s.known = map[string]map[string]bool{inEvents: {access: false}, inRecords: {access: false}, inLogs: {`"level"`: false}, inEtcd: {access: false}, inFiles: {}}
 	for kind, kinds := range map[string]string{
-		inEvents: "events", inRecords: "pavprovisioners,pavbuckets,pavbucketaccesses,objectbucketclaims,objectbuckets,configmaps,pods",
+		inEvents: "events", inRecords: "pavprovisioners,pavbuckets,pavbucketaccesses,configmaps,pods," +
+			"objectbucketclaims,objectbuckets,bucketclaims.objectstorage.k8s.io,buckets.objectstorage.k8s.io,bucketaccesses.objectstorage.k8s.io",
 	} {
 		text, err := kubectl(ctx, "", "get", kinds, "-A", "-o", "yaml")
 		if err != nil {
@@ -145,7 +228,7 @@ func wantUnexposed(ctx context.Context, credential string, claim *obcv1.ObjectBu
 	}
 	if err := eachInEtcd(ctx, func(key string, value []byte) {
 		secret, is := strings.CutPrefix(key, "/registry/secrets/")
-		if !is || !slices.Contains(append(others, claim.Namespace+"/"+claim.Name), secret) {
+		if !is || !slices.Contains([]string{a.secret.Namespace + "/" + a.secret.Name, workflow.DefaultNamespace + "/" + from}, secret) {
 			s.look(inEtcd, key, key+" "+string(value))
 		}
 	}); err != nil {
