@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
@@ -41,6 +42,7 @@ func TestMonitor_AccountIsReplaced(t *testing.T) {
 		stage.Status.BucketAccount = new(int32(0))
 	})
 	n.Attach(t)
+	n.API.SetPod(func(pod *corev1.Pod) { pod.Spec.NodeName = "node" })
 	const words = "AccountReplaced: the account of volume pv was replaced: PaV stops its staging pod on node node, and stages the volume again; " +
 		"containers that mount it with mountPropagation HostToContainer get the new one, and all other pods that use it must be restarted"
 	want := []string{"PavStage: " + words, "PersistentVolumeClaim default/claim: " + words, "Pod default/client: " + words}

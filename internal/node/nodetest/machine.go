@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
@@ -100,7 +101,7 @@ func (a *API) Patch(_ context.Context, object client.Object, _ client.Patch, _ .
 func (a *API) Delete(_ context.Context, object client.Object, _ ...client.DeleteOption) error {
 	a.Lock()
 	defer a.Unlock()
-	a.Pods[object.GetName()].DeletionTimestamp = new(metav1.Now())
+	a.Pods[object.GetName()].DeletionTimestamp = &metav1.Time{Time: time.Now()}
 	return nil
 }
 
