@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"maps"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -158,9 +159,7 @@ func (b *proposalBucket) wantSecret(t *testing.T, id, account, key string, more 
 		"COSI_PROTOCOL": "S3", "COSI_CERTIFICATE_AUTHORITY": "", "COSI_S3_BUCKET_ID": id, "COSI_S3_ENDPOINT": "https://s3.example:9000", "COSI_S3_REGION": "here",
 		"COSI_S3_ADDRESSING_STYLE": "", "COSI_S3_ACCESS_KEY_ID": account, "COSI_S3_ACCESS_SECRET_KEY": key,
 	}
-	for name, value := range more {
-		want[name] = value
-	}
+	maps.Copy(want, more)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the Secret (-want +got):\n%s", diff)
 	}
@@ -174,13 +173,6 @@ func (b *proposalBucket) revoke(t *testing.T, number int32, account, sees string
 	t.Helper()
 	mustDelete(t, b.c, b.object)
 	end(t, b.c, recordedPod(t, b.c, b.access, pavv1.WorkflowRevocation, number, account+" in "+sees), workflow.Result{}, 0)
-}
-
-// remove deletes the Bucket with its bucket and its only account.
-func (b *proposalBucket) remove(t *testing.T) {
-	t.Helper()
-	b.revoke(t, 2, b.account(), grantsOf(b.name()))
-	b.wantDeleted(t)
 }
 
 // wantDeleted lets the deletion pod succeed, and waits until nothing is left.

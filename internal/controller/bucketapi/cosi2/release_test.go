@@ -21,7 +21,8 @@ func TestLife_ABucketIsRetainedInTheLastMoment(t *testing.T) {
 	c.forget(c.bucketRecord(claimUID))
 	c.reconciler.Client = interceptor.NewClient(c.WithWatch, interceptor.Funcs{
 		Delete: func(ctx context.Context, cluster client.WithWatch, object client.Object, options ...client.DeleteOption) error {
-			changed := c.bucket(object.GetName())
+			changed := &cosiv2.Bucket{}
+			c.must(cluster.Get(ctx, client.ObjectKeyFromObject(object), changed))
 			changed.Spec.DeletionPolicy = cosiv2.DeletionPolicyRetain
 			c.must(cluster.Update(ctx, changed))
 			return cluster.Delete(ctx, object, options...)
