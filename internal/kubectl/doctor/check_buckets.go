@@ -17,6 +17,7 @@ import (
 var bucketAPIs = map[string][]string{
 	"objectbucketclaims.objectbucket.io": {"v1alpha1"},
 	"bucketclaims.objectstorage.k8s.io":  {"v1alpha1", "v1alpha2"},
+	"buckets.cosi.io":                    {"v1alpha1"},
 }
 
 // checkBuckets checks whether buckets are enabled where they are needed, and counts the buckets and accesses that fail.

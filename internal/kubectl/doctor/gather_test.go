@@ -115,6 +115,7 @@ func TestGather_ReadsWhichVersionsOfClaimsOfBucketsAreServed(t *testing.T) {
 	}{
 		"COSI v1alpha1":              {cosi, []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1alpha1", Served: true}}, true},
 		"COSI v1alpha2":              {cosi, []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1alpha2", Served: true}}, true},
+		"COSI's first proposal":      {"buckets.cosi.io", []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1alpha1", Served: true}}, true},
 		"COSI v1beta1":               {cosi, []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1alpha2"}, {Name: "v1beta1", Served: true}}, false},
 		"ObjectBucketClaims":         {claims, []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1alpha1", Served: true}}, true},
 		"ObjectBucketClaims, as new": {claims, []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1alpha2", Served: true}}, false},
