@@ -240,7 +240,7 @@ type BucketSpec struct {
 
 // BucketClaimReference is a claim. Who has a Bucket never changes.
 //
-// +kubebuilder:validation:XValidation:rule="self.name == oldSelf.name && self.namespace == oldSelf.namespace",message="name and namespace are immutable"
+// +kubebuilder:validation:XValidation:rule="self.name == oldSelf.name && self.__namespace__ == oldSelf.__namespace__",message="name and namespace are immutable"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.uid) || has(self.uid) && self.uid == oldSelf.uid",fieldPath=".uid",message="is immutable once it is set"
 type BucketClaimReference struct {
 	// name is the name of the claim.
