@@ -194,12 +194,16 @@ func (s *sharing) trimSnapshot(snapshot *pavv1.PavSnapshot) {
 	s.trimConditions(snapshot.Status.Conditions)
 }
 
-// trimBucket removes from a PavBucket its copies of objects: templates see those that the API server has.
+// trimBucket removes from a PavBucket its copies of objects: templates see those that the API server has. COSI's first proposal wants what the
+// class says shown in BucketContents, whatever has become of the class.
 func (s *sharing) trimBucket(bucket *pavv1.PavBucket) {
 	s.trimMeta(&bucket.ObjectMeta)
 	bucket.Labels = nil
 	spec := &bucket.Spec
-	spec.Claim, spec.Class = nil, nil
+	spec.Claim = nil
+	if spec.API != pavv1.BucketAPICOSI0 {
+		spec.Class = nil
+	}
 	spec.Provisioner, spec.ClaimRef.Namespace, spec.Parameters = share(s, spec.Provisioner), share(s, spec.ClaimRef.Namespace), share(s, spec.Parameters)
 	s.trimConditions(bucket.Status.Conditions)
 }
