@@ -102,7 +102,7 @@ exit 3`)
 	must(t, a.wantUnexposed(t.Context(), credential, s.name))
 
 	s.hook(t, "revoke", `echo "$key"; exit 3`)
-	must(t, kube.Delete(t.Context(), a))
+	must(t, kube.Delete(t.Context(), a.Object))
 	a.wantEvent(t, "AccessRevocationFailed", "exit code 3")
 	must(t, a.wantUnexposed(t.Context(), credential, s.name))
 	s.unhook(t, "revoke")
