@@ -33,7 +33,7 @@ const (
 // fails. The former accounts work as long as the overlap lasts, and then are refused.
 func TestRotation_ClientThatReadsItsKeysAgain_SeesNoFailedRequest(t *testing.T) {
 	t.Parallel()
-	e := newRotatedExample(t)
+	e := newRotatedExample(t, "bucket-rotation", replacing("bucketAccessGrant:\n", "bucketAccessGrant:\n    overlap: "+overlap.String()+"\n"))
 	claim := e.claimAnother(t)
 	e.run(t, requestingPod(claim.Name))
 	accounts := []string{account(t, claim)}
@@ -75,12 +75,11 @@ func TestRotation_ClientThatReadsItsKeysAgain_SeesNoFailedRequest(t *testing.T) 
 	e.end(t, "client", "s3-admin")
 }
 
-// newRotatedExample serves the example of buckets by another name, on a server of its own and with the test's overlap. When the test ends,
-// nothing may be left of it.
-func newRotatedExample(t *testing.T) *example {
+// newRotatedExample serves the example of buckets, edited, by another name and on a server of its own. When the test ends, nothing may be left
+// of it.
+func newRotatedExample(t *testing.T, name string, change edit) *example {
 	t.Helper()
-	const name = "bucket-rotation"
-	e := &example{name: name, namespace: exampleNamespace(t, "rotation")}
+	e := &example{name: name, namespace: exampleNamespace(t, name)}
 	for _, image := range []string{"s3-tools.tar", "versitygw.tar"} {
 		must(t, imageLoads[image]())
 	}
@@ -98,7 +97,7 @@ func newRotatedExample(t *testing.T) *example {
 
 	yaml, err := os.ReadFile("examples/9-buckets/provisioner.yaml")
 	must(t, err)
-	definition := strings.NewReplacer("name: buckets", "name: "+name, "bucketAccessGrant:\n", "bucketAccessGrant:\n    overlap: "+overlap.String()+"\n").Replace(string(yaml))
+	definition := change(strings.ReplaceAll(string(yaml), "name: buckets", "name: "+name))
 	apply(t, "default", documents(definition, storageClass(name)+fmt.Sprintf("parameters: {endpoint: %q}\n", "http://"+server)))
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -167,10 +166,7 @@ done
 // most: the present one is made to look old enough.
 func (e *example) rotate(t *testing.T, claim *obcv1.ObjectBucketClaim, present string) string {
 	t.Helper()
-	changeAccess(t, claim, func(status *pavv1.PavBucketAccessStatus) {
-		aged := metav1.NewTime(status.Current.GrantedAt.Add(-podplan.RotationPause))
-		status.Current.GrantedAt = &aged
-	})
+	changeAccess(t, accessOf(claim), age)
 	now := time.Now().UTC().Format(pavv1.RetryFormat)
 	_, err := kubectl(t.Context(), "", "-n", claim.Namespace, "annotate", "--overwrite", "objectbucketclaim", claim.Name, pavv1.RotateAnnotation+"="+now)
 	must(t, err)
@@ -203,7 +199,7 @@ func (e *example) rotate(t *testing.T, claim *obcv1.ObjectBucketClaim, present s
 // endOverlap lets the overlap of all former accounts of a claim be over soon, and waits until PaV has revoked them.
 func endOverlap(t *testing.T, claim *obcv1.ObjectBucketClaim, former []string) {
 	t.Helper()
-	changeAccess(t, claim, func(status *pavv1.PavBucketAccessStatus) {
+	changeAccess(t, accessOf(claim), func(status *pavv1.PavBucketAccessStatus) {
 		if len(status.Former) != len(former) {
 			t.Errorf("the former accounts are %+v, want %q", status.Former, former)
 		}
@@ -224,11 +220,16 @@ func endOverlap(t *testing.T, claim *obcv1.ObjectBucketClaim, former []string) {
 	})
 }
 
-// changeAccess changes the record of a claim's access, unless PaV has changed it meanwhile: then it tries again.
-func changeAccess(t *testing.T, claim *obcv1.ObjectBucketClaim, change func(*pavv1.PavBucketAccessStatus)) {
+// age makes the present account look old enough to be replaced.
+func age(status *pavv1.PavBucketAccessStatus) {
+	aged := metav1.NewTime(status.Current.GrantedAt.Add(-podplan.RotationPause))
+	status.Current.GrantedAt = &aged
+}
+
+// changeAccess changes the record of an access, unless PaV has changed it meanwhile: then it tries again.
+func changeAccess(t *testing.T, record *pavv1.PavBucketAccess, change func(*pavv1.PavBucketAccessStatus)) {
 	t.Helper()
-	eventually(t, "the access of claim "+claim.Name+" is changed", func(ctx context.Context) error {
-		record := accessOf(claim)
+	eventually(t, "the access "+record.Name+" is changed", func(ctx context.Context) error {
 		if err := kube.Get(ctx, client.ObjectKeyFromObject(record), record); err != nil {
 			return err
 		}
