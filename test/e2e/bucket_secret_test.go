@@ -27,6 +27,9 @@ const (
 	inFiles   = "files of PaV on the nodes"
 )
 
+// secretsInEtcd begins the keys of Secrets in etcd, which alone may have credentials.
+const secretsInEtcd = "/registry/secrets/"
+
 // asking is an object that asks for access to a bucket, and what PaV keeps and gives of it.
 type asking struct {
 	client.Object
@@ -227,7 +230,7 @@ func (a *asking) wantUnexposed(ctx context.Context, credential, from string) err
 		s.look(inLogs, all[i].Name, text)
 	}
 	if err := eachInEtcd(ctx, func(key string, value []byte) {
-		secret, is := strings.CutPrefix(key, "/registry/secrets/")
+		secret, is := strings.CutPrefix(key, secretsInEtcd)
 		if !is || !slices.Contains([]string{a.secret.Namespace + "/" + a.secret.Name, workflow.DefaultNamespace + "/" + from}, secret) {
 			s.look(inEtcd, key, key+" "+string(value))
 		}
@@ -307,8 +310,8 @@ func TestSearch_SeesEtcd(t *testing.T) {
 	const first, last = "/registry/apiextensions.k8s.io/customresourcedefinitions/pavbuckets." + pavv1.Group, "/registry/validatingwebhookconfigurations/pav-provisioners"
 	found := map[string]bool{}
 	must(t, eachInEtcd(t.Context(), func(key string, value []byte) { found[key] = strings.Contains(string(value), pavv1.Group) }))
-	for _, key := range []string{first, "/registry/secrets/pav/webhook-certificate", last} {
-		if in, seen := found[key]; !seen || !in && key != "/registry/secrets/pav/webhook-certificate" {
+	for _, key := range []string{first, secretsInEtcd + "pav/webhook-certificate", last} {
+		if in, seen := found[key]; !seen || !in && key != secretsInEtcd+"pav/webhook-certificate" {
 			t.Errorf("%s is seen among %d keys: %t, and what it has: %t", key, len(found), seen, in)
 		}
 	}

@@ -21,6 +21,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
 // canary is in every value that a test wants to be kept secret: the search after all tests is for it.
@@ -59,6 +61,7 @@ func newSearch() *search {
 			inEvents:  {planted: false},
 			inMetrics: {"pav_": false},
 			inMounts:  {kubeletDir + "/pods/": false},
+			inEtcd:    {pavv1.Group: false},
 		},
 	}
 }
@@ -232,7 +235,7 @@ func (k *keeper) keepLog(node, file string) error {
 	return nil
 }
 
-// check searches, at the end, what was kept and what there is.
+// check searches, at the end, what was kept and what there is, etcd's keys besides those of Secrets among it.
 func (k *keeper) check(ctx context.Context) error {
 	k.stop()
 	k.ended.Wait()
@@ -254,6 +257,11 @@ func (k *keeper) check(ctx context.Context) error {
 	for _, node := range nodes {
 		err = errors.Join(err, k.lookAtMounts(ctx, node))
 	}
+	err = errors.Join(err, eachInEtcd(ctx, func(key string, value []byte) {
+		if !strings.HasPrefix(key, secretsInEtcd) {
+			k.look(inEtcd, key, string(value))
+		}
+	}))
 	return errors.Join(err, client.IgnoreNotFound(kube.Delete(ctx, k.planted)), os.RemoveAll(k.directory), k.result())
 }
 
@@ -285,7 +293,7 @@ func TestSearch_FindsSecrets(t *testing.T) {
 		}
 	}
 	s := newSearch()
-	if got := fmt.Sprint(s.result()); strings.Count(got, "cannot be relied on") != 4 {
+	if got := fmt.Sprint(s.result()); strings.Count(got, "cannot be relied on") != 5 {
 		t.Errorf("of a search that has found nothing, the result is %s", got)
 	}
 }
