@@ -118,7 +118,9 @@ func addDriver(ctx context.Context, reader client.Reader, o *claimObservation) e
 		if o.class, err = bucketapi.Named(ctx, reader, o.claim.Spec.BucketClassName, &cosiv1.BucketClass{}); err != nil || o.class == nil {
 			return err
 		}
-		driver = o.class.DriverName
+		if driver = o.class.DriverName; o.isForeign(driver) {
+			return nil
+		}
 	}
 	o.provisioner, err = bucketapi.Named(ctx, reader, driver, &pavv1.PavProvisioner{})
 	return err

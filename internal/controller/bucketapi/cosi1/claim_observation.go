@@ -58,6 +58,12 @@ func (o claimObservation) isOurs() bool {
 	return o.record != nil || o.provisioner != nil || o.remembered || o.isMade()
 }
 
+// isForeign reports whether a claim without a record is that of a driver other than its class now names: an administrator has written the class
+// again. The claim, its finalizer and its Bucket are that driver's to clean up.
+func (o claimObservation) isForeign(driver string) bool {
+	return o.isBound() && o.bucket.Spec.DriverName != driver || !o.wanted() && o.isRenamed()
+}
+
 // isReleased reports whether the record is given up, which cannot be taken back.
 func (o claimObservation) isReleased() bool { return o.record != nil && o.record.Spec.Released }
 

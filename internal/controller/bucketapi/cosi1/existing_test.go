@@ -3,7 +3,9 @@ package cosi1
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	cosiv1 "github.com/albertofaria/pav/internal/api/cosi/v1alpha1"
@@ -86,5 +88,25 @@ func TestLife_OfAnUnclaimedBucket(t *testing.T) {
 	}
 	if c.bucketRecord(claimUID) == nil || c.bucketRecord(otherUID) != nil || c.bucket("archive").Spec.BucketClaim.UID != claimUID || !c.told(protocol.BucketBoundElsewhere) {
 		t.Error("both have the Bucket, or none")
+	}
+}
+
+// The BucketClass of another driver's claim was written again, with a PavProvisioner as its driver. The claim and its Bucket are still the
+// other driver's: nothing is said of them, and when the claim is deleted, that driver has to let it go.
+func TestLife_OfAClaimOfAnotherDriver(t *testing.T) {
+	claim := claimed().claim
+	claim.Finalizers = []string{cosiv1.ClaimFinalizer}
+	b := &cosiv1.Bucket{ObjectMeta: metav1.ObjectMeta{Name: bucketName, Finalizers: []string{cosiv1.BucketFinalizer}}}
+	b.Spec = cosiv1.BucketSpec{DriverName: "x", DeletionPolicy: cosiv1.DeletionPolicyDelete, BucketClaim: &corev1.ObjectReference{Namespace: "a", Name: "photos", UID: claimUID}}
+	c := newCluster(t, claim, b, theClass(), theProvisioner())
+	for _, deleted := range []bool{false, true} {
+		if deleted {
+			c.must(c.Delete(t.Context(), c.claim()))
+		}
+		before := c.version()
+		c.pass()
+		if diff := cmp.Diff(before, c.version()); diff != "" || c.told("") {
+			t.Errorf("with a claim that is deleted (%t), something is done (-before +after), or said:\n%s", deleted, diff)
+		}
 	}
 }
