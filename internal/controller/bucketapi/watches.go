@@ -56,10 +56,10 @@ func (r Records) Claim(_ context.Context, object client.Object) []ctrl.Request {
 	return nil
 }
 
-// Claims maps a PavBucketAccess to the claims of its buckets, which it keeps from being deleted.
+// Claims maps a PavBucketAccess to the claims of its buckets, which it keeps from being deleted: it may be that of a volume.
 func (r Records) Claims(ctx context.Context, object client.Object) []ctrl.Request {
 	a, ok := object.(*pavv1.PavBucketAccess)
-	if !ok || a.Spec.API != r.API {
+	if !ok {
 		return nil
 	}
 	var requests []ctrl.Request
