@@ -204,6 +204,8 @@ func TestDecide(t *testing.T) {
 		"a node was asked to stage the volume again":                {state: granted(heldAccount(0), presentAccount(1), restages, stagedWith(new(int32(0))), askedFor("1")), want: rule.Done},
 		"a node was asked before the last rotation":                 {state: granted(heldAccount(0), presentAccount(2), restages, stagedWith(new(int32(0))), askedFor("1")), want: stepRenewStage},
 		"a node has not recorded its account yet":                   {state: granted(heldAccount(0), presentAccount(1), restages, stagedWith(nil)), want: rule.Done},
+		"the volume does not show the account yet":                  {state: granted(heldAccount(0), presentAccount(1), restages, stagedWith(new(int32(0))), shows(0)), want: rule.Done},
+		"the volume shows no account":                               {state: granted(heldAccount(0), presentAccount(1), restages, stagedWith(new(int32(0))), showsNone), want: rule.Done},
 		"a node keeps its account":                                  {state: granted(heldAccount(0), presentAccount(1), stagedWith(new(int32(0)))), want: rule.Done},
 		"no node has the volume staged":                             {state: granted(heldAccount(0)), want: stepLetGo},
 		"no node has the former account, whose time is not over":    {state: granted(former(account(0, until(time.Minute)))), want: rule.Done},
@@ -292,8 +294,13 @@ func stagedWith(account *int32, edits ...func(*pavv1.PavStageSpec)) edit {
 func restages(s *state) { s.provisioner.Spec.VolumeStaging.OnRotation = pavv1.RotationRestage }
 
 func presentAccount(number int32) edit {
-	return func(s *state) { s.record.Status.Current.Number = number }
+	return func(s *state) { s.record.Status.Current.Number, s.shown = number, &number }
 }
+
+// shows changes the account that the PavVolume shows.
+func shows(number int32) edit { return func(s *state) { s.shown = &number } }
+
+func showsNone(s *state) { s.shown = nil }
 
 func askedFor(number string) edit {
 	return func(s *state) { s.stages[0].Annotations = map[string]string{pavv1.RestageAnnotation: number} }

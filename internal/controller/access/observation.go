@@ -33,6 +33,9 @@ type observation struct {
 	// stages are the PavStages of the volume that has access, as far as they hold it; only if a former account is held.
 	stages []*pavv1.PavStage
 
+	// shown is the number of the account that the PavVolume shows; nil if it shows none, or where stages are not renewed.
+	shown *int32
+
 	podrun.Found
 
 	// retry is when a retry was requested, if no attempt has begun since; else the zero time.

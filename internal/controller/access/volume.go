@@ -6,10 +6,13 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/rule"
@@ -52,11 +55,17 @@ func (o observation) isUsed(number int32) bool {
 	return false
 }
 
+// renewsStages reports whether nodes are to stage the volume again when its account is replaced.
+func (o observation) renewsStages() bool {
+	return o.record.Status.Current != nil && o.provisioner != nil && o.provisioner.Spec.VolumeStaging.OnRotation == pavv1.RotationRestage
+}
+
 // outdated returns a PavStage whose staging pod has the credentials of a former account and is to be replaced, and whose node does not know
-// that; nil if there is none.
+// that; nil if there is none. The node records which account its next staging pod gets by the PavVolume: until that shows the present one, a
+// node that is asked would ask for the same again.
 func (o observation) outdated() *pavv1.PavStage {
 	current := o.record.Status.Current
-	if current == nil || o.provisioner == nil || o.provisioner.Spec.VolumeStaging.OnRotation != pavv1.RotationRestage {
+	if !o.renewsStages() || o.shown == nil || *o.shown < current.Number {
 		return nil
 	}
 	for _, stage := range o.stages {
@@ -70,7 +79,7 @@ func (o observation) outdated() *pavv1.PavStage {
 
 // gatherStages looks up where the volume that has access is staged, if that matters.
 func (r *Reconciler) gatherStages(ctx context.Context, reader client.Reader, o *observation, by client.ListOption) error {
-	o.stages = nil
+	o.stages, o.shown = nil, nil
 	if !o.ofVolume() || podplan.HeldAccounts(o.record) == 0 {
 		return nil
 	}
@@ -83,7 +92,14 @@ func (r *Reconciler) gatherStages(ctx context.Context, reader client.Reader, o *
 			o.stages = append(o.stages, stage)
 		}
 	}
-	return nil
+	if !o.renewsStages() {
+		return nil
+	}
+	volume, err := reconcile.Optional(ctx, reader, client.ObjectKey{Name: name}, &pavv1.PavVolume{})
+	if volume != nil {
+		o.shown = volume.Status.BucketAccount
+	}
+	return err
 }
 
 // volumeOf returns the name of the volume that has access.
@@ -116,27 +132,18 @@ func (r *Reconciler) letGo(ctx context.Context, o observation, d rule.Decision) 
 	})
 }
 
-// renewStage asks a node to stage the volume again, with the present account. The node records which account its next staging pod gets by
-// the PavVolume: where that does not tell of the account yet, the node would not be asked again.
+// renewStage asks a node to stage the volume again, with the present account.
 func (r *Reconciler) renewStage(ctx context.Context, o observation, d rule.Decision) error {
 	o, err := r.confirmed(ctx, o, d.Step)
 	if err != nil {
 		return err
 	}
-	number, name := o.record.Status.Current.Number, volumeOf(o.record)
-	volume, err := reconcile.Optional(ctx, r.Live, client.ObjectKey{Name: name}, &pavv1.PavVolume{})
-	if err != nil {
-		return err
-	}
-	if volume == nil || volume.Status.BucketAccount == nil || *volume.Status.BucketAccount < number {
-		return reconcile.ErrStale
-	}
 	stage := o.outdated()
 	asked := stage.DeepCopy()
-	metav1.SetMetaDataAnnotation(&asked.ObjectMeta, pavv1.RestageAnnotation, strconv.Itoa(int(number)))
+	metav1.SetMetaDataAnnotation(&asked.ObjectMeta, pavv1.RestageAnnotation, strconv.Itoa(int(o.record.Status.Current.Number)))
 	err = r.Client.Patch(ctx, asked, client.MergeFromWithOptions(stage, client.MergeFromWithOptimisticLock{}))
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("asking node %q to stage volume %q again: %w", stage.Spec.NodeName, name, err)
+		return fmt.Errorf("asking node %q to stage volume %q again: %w", stage.Spec.NodeName, stage.Spec.VolumeName, err)
 	}
 	return nil
 }
@@ -147,9 +154,29 @@ func ofStage(_ context.Context, object client.Object) []ctrl.Request {
 	if !ok || stage.Spec.Bucket == nil {
 		return nil
 	}
-	uid, ok := strings.CutPrefix(stage.Spec.VolumeName, protocol.VolumeName(""))
+	return ofVolumeNamed(stage.Spec.VolumeName)
+}
+
+// ofPavVolume maps a PavVolume to its access.
+func ofPavVolume(_ context.Context, object client.Object) []ctrl.Request {
+	return ofVolumeNamed(object.GetName())
+}
+
+func ofVolumeNamed(name string) []ctrl.Request {
+	uid, ok := strings.CutPrefix(name, protocol.VolumeName(""))
 	if !ok {
 		return nil
 	}
 	return named(protocol.AccessRecord(types.UID(uid)))
+}
+
+// onAccountShown is for PavVolumes that show another account than before.
+var onAccountShown = predicate.Funcs{
+	CreateFunc: func(event.CreateEvent) bool { return false },
+	DeleteFunc: func(event.DeleteEvent) bool { return false },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*pavv1.PavVolume)
+		after, also := e.ObjectNew.(*pavv1.PavVolume)
+		return ok && also && !equality.Semantic.DeepEqual(before.Status.BucketAccount, after.Status.BucketAccount)
+	},
 }
