@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -73,11 +74,22 @@ func (m *Monitor) degrade(ctx context.Context, stage *pavv1.PavStage, publicatio
 	return nil
 }
 
-// renew stops the staging pod of a volume whose account was replaced. The volume dies with its daemon, and is then restaged as any other.
+// writeBack is how long to wait until what clients have written is in the storage, before a staging pod is stopped that they did not end.
+const writeBack = 10 * time.Second
+
+// renew stops the staging pod of a volume whose account was replaced. The volume dies with its daemon, and is then restaged as any other. What
+// the node has in memory of it is written first: if that fails, the former account works on, and it is tried again.
 func (m *Monitor) renew(ctx context.Context, stage *pavv1.PavStage, pod *corev1.Pod) error {
 	publications, err := m.stager.Publications(ctx, stage.Name)
 	if err != nil {
 		return err
+	}
+	if !stage.Spec.ReadOnly {
+		bounded, cancel := context.WithTimeout(ctx, writeBack)
+		defer cancel()
+		if err := m.dirs.Sync(bounded, stage.Name); err != nil {
+			return err
+		}
 	}
 	if err := m.runner.Stop(ctx, pod); err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/mount"
@@ -55,7 +56,9 @@ func (m *Monitor) gather(ctx context.Context, stage *pavv1.PavStage) (snapshot, 
 		is.volume, is.probeError, err = m.probe(ctx, stage.Name)
 	}
 	is.confirmed = m.confirmed(stage.Name, is.volume)
-	is.outdated = isOutdated(stage)
+	if err == nil && isOutdated(stage) {
+		is.outdated, err = m.hasLaterAccount(ctx, stage)
+	}
 	if is.volume == dead || is.outdated {
 		is.early = m.early(stage)
 	}
@@ -68,11 +71,22 @@ func (m *Monitor) gather(ctx context.Context, stage *pavv1.PavStage) (snapshot, 
 	return is, pod, err
 }
 
-// isOutdated reports whether the staging pod has the credentials of an account that was replaced, and is to be replaced, too.
+// isOutdated reports whether the staging pod was to be replaced, as it has the credentials of an account that was replaced.
 func isOutdated(stage *pavv1.PavStage) bool {
 	wanted, err := strconv.ParseInt(stage.Annotations[pavv1.RestageAnnotation], 10, 32)
 	has := stage.Status.BucketAccount
 	return err == nil && has != nil && int64(*has) < wanted
+}
+
+// hasLaterAccount reports whether a new staging pod would get the credentials of a later account. If an administrator has removed the access
+// of the volume by force, the numbers have begun again, and the request is void.
+func (m *Monitor) hasLaterAccount(ctx context.Context, stage *pavv1.PavStage) (bool, error) {
+	volume := &pavv1.PavVolume{}
+	if err := m.client.Get(ctx, client.ObjectKey{Name: stage.Spec.VolumeName}, volume); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	shown := volume.Status.BucketAccount
+	return shown != nil && *shown > *stage.Status.BucketAccount, nil
 }
 
 // recorded returns how far a stage is, as its PavStage says.

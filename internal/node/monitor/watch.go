@@ -65,8 +65,9 @@ func (m *Monitor) recheckNow(stage string) {
 	m.Recheck(stage)
 }
 
-// WatchStages wakes the call that works on a stage when a retry is requested, and queues a check by the monitor then and
-// when a PavStage is gone: a call of kubelet that came late may have left a directory that nobody uses.
+// WatchStages wakes the call that works on a stage when a retry is requested, and queues a check by the monitor then, when the
+// account of a volume was replaced, and when a PavStage is gone: a call of kubelet that came late may have left a directory
+// that nobody uses.
 func WatchStages(ctx context.Context, mgr manager.Manager, notifier *staging.Notifier, m *Monitor) error {
 	stages := &metav1.PartialObjectMetadata{}
 	stages.SetGroupVersionKind(pavv1.GroupVersion.WithKind("PavStage"))
@@ -80,17 +81,24 @@ func WatchStages(ctx context.Context, mgr manager.Manager, notifier *staging.Not
 	return nil
 }
 
-// stageEvents handles the events of PavStages. Requests of retries that already exist are found when the monitor first
-// checks all stages.
+// stageEvents handles the events of PavStages. Requests that already exist are found when the monitor first checks all
+// stages.
 func stageEvents(notifier *staging.Notifier, m *Monitor) toolscache.ResourceEventHandlerFuncs {
 	return toolscache.ResourceEventHandlerFuncs{UpdateFunc: func(before, after any) {
 		old, ok := before.(client.Object)
 		stage, also := after.(client.Object)
-		if !ok || !also || old.GetAnnotations()[pavv1.RetryAnnotation] == stage.GetAnnotations()[pavv1.RetryAnnotation] {
+		if !ok || !also {
 			return
 		}
-		notifier.Wake(stage.GetName())
-		m.recheckNow(stage.GetName())
+		changed := func(annotation string) bool {
+			return old.GetAnnotations()[annotation] != stage.GetAnnotations()[annotation]
+		}
+		if changed(pavv1.RetryAnnotation) {
+			notifier.Wake(stage.GetName())
+			m.recheckNow(stage.GetName())
+		} else if changed(pavv1.RestageAnnotation) {
+			m.Recheck(stage.GetName())
+		}
 	}, DeleteFunc: func(object any) {
 		if name, err := toolscache.DeletionHandlingMetaNamespaceKeyFunc(object); err == nil {
 			m.stager.Forget(name)

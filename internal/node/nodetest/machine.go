@@ -37,6 +37,7 @@ type API struct {
 	Stages  map[string]*pavv1.PavStage
 	Pods    map[string]*corev1.Pod
 	Volumes map[string]*corev1.PersistentVolume
+	Records map[string]*pavv1.PavVolume
 }
 
 // Get implements client.Reader.
@@ -56,6 +57,11 @@ func (a *API) Get(_ context.Context, key client.ObjectKey, into client.Object, _
 		}
 	case *corev1.PersistentVolume:
 		if found := a.Volumes[key.Name]; found != nil {
+			found.DeepCopyInto(into)
+			return nil
+		}
+	case *pavv1.PavVolume:
+		if found := a.Records[key.Name]; found != nil {
 			found.DeepCopyInto(into)
 			return nil
 		}

@@ -85,6 +85,10 @@ type Attachments interface {
 	// Attached reports whether a volume is attached for clients of the stage.
 	Attached(ctx context.Context, stage string) (bool, error)
 
+	// Sync writes to the storage what the node has in memory of the attached volume. It returns when ctx ends, even if the
+	// volume hangs.
+	Sync(ctx context.Context, stage string) error
+
 	// Detach unmounts the volume at Volume(stage).
 	Detach(ctx context.Context, stage string) error
 
