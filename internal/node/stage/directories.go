@@ -19,7 +19,6 @@ type Directories interface {
 	Records
 	Clients
 	Attachments
-	Writebacks
 	Traces
 }
 
@@ -86,17 +85,18 @@ type Attachments interface {
 	// Attached reports whether a volume is attached for clients of the stage.
 	Attached(ctx context.Context, stage string) (bool, error)
 
-	// Detach unmounts the volume at Volume(stage).
-	Detach(ctx context.Context, stage string) error
-
+	Detachments
 	Origins
 }
 
-// Writebacks writes attached volumes back.
-type Writebacks interface {
+// Detachments write attached volumes back, and unmount them.
+type Detachments interface {
 	// Sync writes to the storage what the node has in memory of the attached volume. It returns when ctx ends, even if the
 	// volume hangs.
 	Sync(ctx context.Context, stage string) error
+
+	// Detach unmounts the volume at Volume(stage).
+	Detach(ctx context.Context, stage string) error
 }
 
 // Origins reports where the attached volume comes from. It does no I/O on the volume.
