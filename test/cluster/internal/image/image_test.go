@@ -112,7 +112,7 @@ func TestExamplesImagesAreThoseOfTheContainerfiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, name := range regexp.MustCompile(`image: (\S+)`).FindAllStringSubmatch(string(text), -1) {
+		for _, name := range regexp.MustCompile(`image: "?([^\s",}]+)`).FindAllStringSubmatch(string(text), -1) {
 			if full := archive.FullName(name[1]); full != ExamplesName && full != S3Name && full != ShellName {
 				t.Errorf("%s names the image %s", file, full)
 			}
