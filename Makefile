@@ -265,7 +265,7 @@ SIMULATED := ^Test(AgentStoppedAfterEachWrite|StaleCache|UnreliableLine)
 INTEGRATION := test-integration-node+test-integration-controller-1+test-integration-controller-2
 INTEGRATION_PARTS := $(subst +, ,$(INTEGRATION))
 INTEGRATION_TEST = assets=$$($(CLUSTER) build) && cd test/integration && KUBEBUILDER_ASSETS=$$assets ../../bin/integration.test -test.timeout 45m
-FIRST_HALF := ^Test([A-O]|P[eo])
+FIRST_HALF := ^Test([A-N]|P[eo])
 
 bin/integration.test: $(GO_FILES) $(wildcard test/integration/*.go test/agent/*.go test/flood/*.go test/kubelet/*.go test/reference/*.go test/reference/chainsaw/*.go test/scrape/*.go test/seed/*.go test/simulation/*/*.go) go.mod go.sum
 	go test -c -o $@ ./test/integration
@@ -280,7 +280,7 @@ test-integration-node: $(CLUSTER) bin/integration.test
 test-integration-controller-1: $(CLUSTER) bin/helm bin/integration.test $(REFERENCE)
 	$(INTEGRATION_TEST) -test.run '$(FIRST_HALF)' -test.skip '^TestNode_|$(RACED)|$(SIMULATED)'
 
-test-integration-controller-2: $(CLUSTER) bin/helm bin/integration.test
+test-integration-controller-2: $(CLUSTER) bin/helm bin/integration.test $(REFERENCE)
 	$(INTEGRATION_TEST) -test.skip '$(FIRST_HALF)|$(RACED)|$(SIMULATED)'
 
 # The end-to-end tests; also what installs PaV for the storage suite, and looks for what is left.

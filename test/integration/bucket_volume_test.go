@@ -312,14 +312,14 @@ func TestBucketVolume_OfAProvisionerWithoutVolumes(t *testing.T) {
 	mustDelete(t, c, claim)
 }
 
-// The agent is stopped after each of its writes in turn while a volume with a bucket of its own comes and goes: each pod runs once, and
-// no account, Secret or bucket is left.
+// The agent is stopped after each of its writes in turn (in the short suite, after every twenty-fourth) while a volume with a bucket of its
+// own comes and goes: each pod runs once, and no account, Secret or bucket is left.
 func TestBucketVolume_WithAnAgentThatIsStoppedAfterEachWrite(t *testing.T) {
 	c := start(t)
 	installBucketKinds(t, c)
 	enableBuckets(t, c)
 	want := map[string]int{pavv1.WorkflowBucketCreation: 1, pavv1.WorkflowGrant: 1, pavv1.WorkflowRevocation: 1, pavv1.WorkflowBucketDeletion: 1}
-	stopAfterEachWrite(t, c, 12, func(t *testing.T) {
+	stopAfterEachWrite(t, c, 24, func(t *testing.T) {
 		t.Helper()
 		h := runFakeKubelets(t, c, func(string, int) int32 { return 0 })
 		const name = "crash-bucket-volume"
