@@ -164,7 +164,7 @@ func (r *Reconciler) ofProvisioner(ctx context.Context, object client.Object) []
 // acts are the methods that take each step.
 var acts = map[rule.Step]func(*Reconciler, context.Context, observation, rule.Decision) error{
 	rule.Done:            func(*Reconciler, context.Context, observation, rule.Decision) error { return nil },
-	bucketapi.StepRefuse: (*Reconciler).refuse, stepRecord: (*Reconciler).record, stepRotate: (*Reconciler).rotate, stepMarkPending: (*Reconciler).markPending,
+	bucketapi.StepRefuse: (*Reconciler).refuse, stepRecord: (*Reconciler).record, stepHold: (*Reconciler).holdAgain, stepRotate: (*Reconciler).rotate, stepMarkPending: (*Reconciler).markPending,
 	stepShow: (*Reconciler).show, stepReleaseAccess: (*Reconciler).releaseAccess, stepReleaseBucket: (*Reconciler).releaseBucket,
 	stepDeleteContent: (*Reconciler).deleteContent, stepLetGo: (*Reconciler).letGo,
 }

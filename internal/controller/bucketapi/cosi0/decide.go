@@ -17,6 +17,9 @@ const (
 	// stepRecord: write the records of the Bucket, before any effect.
 	stepRecord rule.Step = "Record"
 
+	// stepHold: give the Bucket the finalizer that it does not have although its records exist.
+	stepHold rule.Step = "Hold"
+
 	// stepRotate: pass a request for a new account on to the PavBucketAccess.
 	stepRotate rule.Step = "Rotate"
 
@@ -64,6 +67,7 @@ var wantedBucket = table{
 		return refuse("the secretName %.100q is not a valid name of a Secret", o.object.Spec.SecretName)
 	}},
 	{Name: "the request is not recorded", When: func(o observation) bool { return o.bucket == nil || o.access == nil }, Then: to(stepRecord)},
+	{Name: "the Bucket is not held", When: func(o observation) bool { return !o.isHeld() }, Then: to(stepHold)},
 	{Name: "another account is requested", When: observation.isRotationDue, Then: to(stepRotate)},
 	{Name: "the Bucket does not say that it waits", When: func(o observation) bool {
 		return !o.isGranted() && o.object.Status.Phase != cosiv0.BucketPending

@@ -68,6 +68,7 @@ func TestDecide_ABucketThatIsWanted(t *testing.T) {
 		"it names another Secret too late":       {o: recorded(func(o *observation) { o.object.Spec.SecretName = "" }), want: rule.Done},
 		"it does not say that it waits":          {o: recorded(func(o *observation) { o.object.Status.Phase = "" }), want: stepMarkPending},
 		"it waits":                               {o: recorded(), want: rule.Done},
+		"it does not have the finalizer":         {o: recorded(func(o *observation) { o.object.Finalizers = nil }), want: stepHold},
 		"it waits, and its provisioner is gone":  {o: recorded(provisionerGone), want: rule.Done},
 		"it waits for access":                    {o: granted(func(o *observation) { o.access.Status.Current = nil }), want: rule.Done},
 		"clients can use the bucket":             {o: granted(), want: stepShow},

@@ -41,13 +41,11 @@ func (r *Reconciler) record(ctx context.Context, o observation, d rule.Decision)
 	return r.setPhase(ctx, o.object, cosiv0.BucketPending)
 }
 
-// recordBucket writes the PavBucket of a Bucket. The error is a refusal if none can be made from what there is.
+// recordBucket writes the PavBucket of a Bucket, and then holds the Bucket: one with the finalizer and without a record would wait for a
+// PavProvisioner that can be deleted. The error is a refusal if none can be made from what there is.
 func (r *Reconciler) recordBucket(ctx context.Context, o *observation) error {
 	bucket, err := r.newBucket(ctx, *o)
 	if err != nil {
-		return err
-	}
-	if err := r.hold(ctx, o); err != nil {
 		return err
 	}
 	if err := bucketapi.CreateRecord(ctx, r.Client, bucket); err != nil {
@@ -56,14 +54,23 @@ func (r *Reconciler) recordBucket(ctx context.Context, o *observation) error {
 	o.bucket = bucket
 	r.tell(*o, corev1.EventTypeNormal, protocol.Provisioning, fmt.Sprintf("PavProvisioner %q is providing a bucket for Bucket %q", bucket.Spec.Provisioner, o.name))
 	ctrl.LoggerFrom(ctx).Info("recorded a request for a bucket", observability.Bucket, bucket.Name)
-	return nil
+	return r.hold(ctx, o)
+}
+
+// holdAgain is hold for a Bucket whose record was written before.
+func (r *Reconciler) holdAgain(ctx context.Context, o observation, d rule.Decision) error {
+	o, err := r.confirmed(ctx, o, d.Step)
+	if err != nil {
+		return err
+	}
+	return r.hold(ctx, &o)
 }
 
 // hold gives a Bucket what the proposal wants it to have, unless it has changed since it was read.
 func (r *Reconciler) hold(ctx context.Context, o *observation) error {
 	held := o.object.DeepCopy()
-	metav1.SetMetaDataLabel(&held.ObjectMeta, cosiv0.ProvisionerLabel, o.provisioner.Name)
-	if !controllerutil.AddFinalizer(held, cosiv0.Finalizer) && o.label() == o.provisioner.Name {
+	metav1.SetMetaDataLabel(&held.ObjectMeta, cosiv0.ProvisionerLabel, o.bucket.Spec.Provisioner)
+	if !controllerutil.AddFinalizer(held, cosiv0.Finalizer) && o.label() == o.bucket.Spec.Provisioner {
 		return nil
 	}
 	if err := bucketapi.Patch(ctx, r.Client, o.object, held); err != nil {

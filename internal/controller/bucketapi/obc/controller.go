@@ -174,7 +174,7 @@ func (r *Reconciler) claimsBy(ctx context.Context, index, key string, wanted fun
 // acts are the methods that take each step.
 var acts = map[rule.Step]func(*Reconciler, context.Context, observation, rule.Decision) error{
 	rule.Done:  func(*Reconciler, context.Context, observation, rule.Decision) error { return nil },
-	stepRefuse: (*Reconciler).refuse, stepRecord: (*Reconciler).record, stepUpdate: (*Reconciler).update, stepRotate: (*Reconciler).rotate,
+	stepRefuse: (*Reconciler).refuse, stepRecord: (*Reconciler).record, stepHold: (*Reconciler).holdAgain, stepUpdate: (*Reconciler).update, stepRotate: (*Reconciler).rotate,
 	stepMarkPending: (*Reconciler).markPending, stepBind: (*Reconciler).bind,
 	stepReleaseAccess: (*Reconciler).releaseAccess, stepReleaseBucket: (*Reconciler).releaseBucket,
 	stepDeleteObjectBucket: (*Reconciler).deleteObjectBucket, stepReleaseClaim: (*Reconciler).releaseClaim,

@@ -21,6 +21,9 @@ const (
 	// stepRecord: write the records of the claim, before any effect.
 	stepRecord rule.Step = "Record"
 
+	// stepHold: give the claim the finalizer that it does not have although its records exist.
+	stepHold rule.Step = "Hold"
+
 	// stepUpdate: write into the PavBucket what the claim asks for now.
 	stepUpdate rule.Step = "Update"
 
@@ -65,6 +68,7 @@ var wantedTable = table{
 	}},
 	{Name: "the claim cannot be served", When: func(o observation) bool { return o.bucket == nil && o.refusal() != nil }, Then: func(o observation) rule.Decision { return *o.refusal() }},
 	{Name: "the request is not recorded", When: func(o observation) bool { return o.bucket == nil || o.access == nil }, Then: to(stepRecord)},
+	{Name: "the claim is not held", When: func(o observation) bool { return !o.isHeld() }, Then: to(stepHold)},
 	{Name: "the claim asks for something else than before", When: observation.isUpdateDue, Then: to(stepUpdate)},
 	{Name: "another account is requested", When: observation.isRotationDue, Then: to(stepRotate)},
 	{Name: "the claim does not say that it waits", When: func(o observation) bool {

@@ -95,7 +95,7 @@ func (o observation) isBound() bool {
 		spec.BucketName != "" && spec.ObjectBucketName != "" && o.claim.Status.Phase == objectbucketv1.ClaimBound
 }
 
-// isHeld reports whether a claim that is being deleted has the finalizer.
+// isHeld reports whether the claim has the finalizer.
 func (o observation) isHeld() bool {
 	return o.claim != nil && controllerutil.ContainsFinalizer(o.claim, objectbucketv1.Finalizer)
 }

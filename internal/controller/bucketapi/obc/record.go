@@ -27,38 +27,51 @@ func (r *Reconciler) record(ctx context.Context, o observation, d rule.Decision)
 	if err != nil {
 		return err
 	}
-	bucket := o.bucket
-	if bucket == nil {
-		if bucket, err = r.newBucket(ctx, o); err == nil {
-			err = r.hold(ctx, o)
-		}
-		if err == nil {
-			err = bucketapi.CreateRecord(ctx, r.Client, bucket)
-		}
-		if podplan.IsRefusal(err) {
-			return r.refuse(ctx, o, refuse(protocol.BucketClaimRefused, err.Error()))
-		}
-		if err != nil {
-			return err
-		}
-		r.tell(o, corev1.EventTypeNormal, protocol.Provisioning, fmt.Sprintf("PavProvisioner %q is providing a bucket for claim %q", bucket.Spec.Provisioner, o.name))
-		ctrl.LoggerFrom(ctx).Info("recorded a request for a bucket", observability.Bucket, bucket.Name)
+	if o.bucket == nil {
+		err = r.recordBucket(ctx, &o)
 	}
-	if o.access == nil {
-		if err := bucketapi.CreateRecord(ctx, r.Client, newAccess(bucket)); podplan.IsRefusal(err) {
-			return r.refuse(ctx, o, refuse(protocol.BucketClaimRefused, err.Error()))
-		} else if err != nil {
-			return err
-		}
+	if err == nil && o.access == nil {
+		err = bucketapi.CreateRecord(ctx, r.Client, newAccess(o.bucket))
+	}
+	if podplan.IsRefusal(err) {
+		return r.refuse(ctx, o, refuse(protocol.BucketClaimRefused, err.Error()))
+	}
+	if err != nil {
+		return err
 	}
 	return r.setPhase(ctx, o.claim, objectbucketv1.ClaimPending)
+}
+
+// recordBucket writes the PavBucket of a claim, and then holds the claim: a claim with the finalizer and without a record would wait for a
+// PavProvisioner that can be deleted. The error is a refusal if no PavBucket can be made from what there is.
+func (r *Reconciler) recordBucket(ctx context.Context, o *observation) error {
+	bucket, err := r.newBucket(ctx, *o)
+	if err != nil {
+		return err
+	}
+	if err := bucketapi.CreateRecord(ctx, r.Client, bucket); err != nil {
+		return err
+	}
+	o.bucket = bucket
+	r.tell(*o, corev1.EventTypeNormal, protocol.Provisioning, fmt.Sprintf("PavProvisioner %q is providing a bucket for claim %q", bucket.Spec.Provisioner, o.name))
+	ctrl.LoggerFrom(ctx).Info("recorded a request for a bucket", observability.Bucket, bucket.Name)
+	return r.hold(ctx, *o)
+}
+
+// holdAgain is hold for a claim whose record was written before.
+func (r *Reconciler) holdAgain(ctx context.Context, o observation, d rule.Decision) error {
+	o, err := r.confirmed(ctx, o, d.Step)
+	if err != nil {
+		return err
+	}
+	return r.hold(ctx, o)
 }
 
 // hold gives a claim what the protocol demands, unless it has changed since it was read.
 func (r *Reconciler) hold(ctx context.Context, o observation) error {
 	return r.patchClaim(ctx, o.claim, func(claim *objectbucketv1.ObjectBucketClaim) {
 		controllerutil.AddFinalizer(claim, objectbucketv1.Finalizer)
-		metav1.SetMetaDataLabel(&claim.ObjectMeta, objectbucketv1.ProvisionerLabel, protocol.ObjectBucketProvisioner(o.provisioner.Name))
+		metav1.SetMetaDataLabel(&claim.ObjectMeta, objectbucketv1.ProvisionerLabel, o.label())
 	})
 }
 
