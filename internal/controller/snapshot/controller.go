@@ -99,16 +99,14 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("snapshot").
 		For(&pavv1.PavSnapshot{}, builder.WithPredicates(moreThanConditions)).
-		Watches(&snapshotv1.VolumeSnapshotContent{}, handler.EnqueueRequestsFromMapFunc(ofContent)).
+		Watches(&snapshotv1.VolumeSnapshotContent{}, handler.EnqueueRequestsFromMapFunc(reconcile.Each(ofContent, r.concerned))).
 		Watches(&snapshotv1.VolumeSnapshot{}, handler.EnqueueRequestsFromMapFunc(r.ofSnapshot), builder.WithPredicates(ends)).
 		Watches(&snapshotv1.VolumeSnapshotClass{}, handler.EnqueueRequestsFromMapFunc(r.contentsBy(contentsByClass))).
 		Watches(&pavv1.PavProvisioner{}, handler.EnqueueRequestsFromMapFunc(r.contentsBy(contentsByDriver)), builder.WithPredicates(reconcile.IgnoreCountUpdates)).
 		Watches(&pavv1.PavProvisioner{}, handler.EnqueueRequestsFromMapFunc(r.unsettled), builder.WithPredicates(reconcile.IgnoreCountUpdates)).
-		Watches(&pavv1.PavVolume{}, handler.EnqueueRequestsFromMapFunc(r.ofVolume)).
-		Watches(&pavv1.PavVolume{}, handler.EnqueueRequestsFromMapFunc(r.ofRestored)).
+		Watches(&pavv1.PavVolume{}, handler.EnqueueRequestsFromMapFunc(reconcile.Each(r.ofVolume, r.ofRestored))).
 		Watches(&pavv1.PavStage{}, handler.EnqueueRequestsFromMapFunc(r.ofStage)).
 		Watches(&pavv1.PavSnapshot{}, handler.EnqueueRequestsFromMapFunc(r.concerned), builder.WithPredicates(storageChanges)).
-		Watches(&snapshotv1.VolumeSnapshotContent{}, handler.EnqueueRequestsFromMapFunc(r.concerned)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(ofPod)).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(reconcile.OfNode(r.Client, ofPod, r.ofStage)), builder.WithPredicates(reconcile.OnNodeGone)).
 		WatchesRawSource(captureQueue).

@@ -102,22 +102,18 @@ func (r *Reconciler) Register(mgr ctrl.Manager, options controller.Options) erro
 	volumes := ctrl.NewControllerManagedBy(mgr).
 		Named("volume").
 		For(&pavv1.PavVolume{}, builder.WithPredicates(moreThanConditions)).
-		Watches(&corev1.PersistentVolume{}, &handler.EnqueueRequestForObject{}). // of the same name
-		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(r.concerned)).
+		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(reconcile.Each(ofPersistentVolume, r.concerned, r.fromSource))).
 		Watches(&pavv1.PavVolume{}, handler.EnqueueRequestsFromMapFunc(r.concerned), builder.WithPredicates(storageChanges)).
-		Watches(&pavv1.PavStage{}, handler.EnqueueRequestsFromMapFunc(r.concerned)).
+		Watches(&pavv1.PavStage{}, handler.EnqueueRequestsFromMapFunc(reconcile.Each(ofStage, r.concerned, r.fromSource))).
 		Watches(&pavv1.PavVolume{}, handler.EnqueueRequestsFromMapFunc(r.finders.ofFinder), builder.WithPredicates(tells)).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(reconcile.OfNode(r.Client, ofPod, r.fromSource)), builder.WithPredicates(reconcile.OnNodeGone)).
 		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(ofClaim)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(ofPod)).
-		Watches(&pavv1.PavStage{}, handler.EnqueueRequestsFromMapFunc(ofStage)).
 		Watches(&pavv1.PavSnapshot{}, handler.EnqueueRequestsFromMapFunc(ofSnapshot), builder.WithPredicates(gone)).
 		Watches(&pavv1.PavSnapshot{}, handler.EnqueueRequestsFromMapFunc(r.fromSource), builder.WithPredicates(sourceChanges)).
 		Watches(&pavv1.PavSnapshot{}, formerReaders).
 		Watches(&pavv1.PavVolume{}, formerReaders).
 		Watches(&pavv1.PavVolume{}, handler.EnqueueRequestsFromMapFunc(r.fromSource), builder.WithPredicates(sourceChanges)).
-		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(r.fromSource)).
-		Watches(&pavv1.PavStage{}, handler.EnqueueRequestsFromMapFunc(r.fromSource)).
 		Watches(&pavv1.PavVolume{}, handler.EnqueueRequestsFromMapFunc(r.sourceOf), builder.WithPredicates(phaseChanges)).
 		Watches(&pavv1.PavBucket{}, handler.EnqueueRequestsFromMapFunc(r.ofBucketRecord)).
 		Watches(&pavv1.PavBucketAccess{}, handler.EnqueueRequestsFromMapFunc(ofBucketAccess)).
@@ -189,6 +185,11 @@ func ofSnapshot(_ context.Context, object client.Object) []ctrl.Request {
 		return nil
 	}
 	return named(snapshot.Spec.VolumeName)
+}
+
+// ofPersistentVolume maps a PersistentVolume to the volume of the same name.
+func ofPersistentVolume(_ context.Context, object client.Object) []ctrl.Request {
+	return named(object.GetName())
 }
 
 func ofStage(_ context.Context, object client.Object) []ctrl.Request {
