@@ -26,9 +26,10 @@ import (
 )
 
 // What the objects in the cache share: small values, which are those of claims and volumes, and the lists of drivers of
-// nodes. Few lists are kept, as they change while drivers are registered, and then become the same.
+// nodes. Each provisioner has about five values of its own: their objects come in turn, and would share nothing if fewer values were kept
+// than there are. Few lists are kept, as they change while drivers are registered, and then become the same.
 const (
-	sharedValues, largestShared = 4096, 4 << 10
+	sharedValues, largestShared = 16384, 1 << 10
 	sharedLists, largestList    = 16, 1 << 20
 )
 
@@ -144,6 +145,7 @@ func (s *sharing) trimStage(stage *pavv1.PavStage) {
 	if _, found := stage.Annotations[pavv1.AdmittedAnnotation]; found {
 		stage.Annotations[pavv1.AdmittedAnnotation] = "{}" // it may have copies as well
 	}
+	stage.Annotations = share(s, stage.Annotations)
 	spec := &stage.Spec
 	spec.Volume, spec.Claim, spec.ProvisionedClaim = apiextensionsv1.JSON{}, apiextensionsv1.JSON{}, nil
 	spec.Provisioner, spec.NodeName = share(s, spec.Provisioner), share(s, spec.NodeName)

@@ -1,6 +1,7 @@
 package claim
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -11,10 +12,14 @@ import (
 // must not make PaV write at that rate.
 const copyInterval = time.Second
 
-// copies has the time of the last copy of each claim, or of the last attempt.
+// fewCopies is how many times of copies are kept before those that do not matter any more are removed.
+const fewCopies = 1024
+
+// copies has the time of the last copy of each claim, or of the last attempt, if that was a short time ago.
 type copies struct {
 	mu   sync.Mutex
 	last map[types.NamespacedName]time.Time
+	most int // how many times are kept before those that do not matter any more are removed; fewCopies if it is less
 }
 
 // wait returns how long to wait before a claim is copied. If it is 0, the claim counts as copied now.
@@ -28,6 +33,10 @@ func (c *copies) wait(claim types.NamespacedName, now time.Time) time.Duration {
 		c.last = map[types.NamespacedName]time.Time{}
 	}
 	c.last[claim] = now
+	if len(c.last) > max(c.most, fewCopies) {
+		maps.DeleteFunc(c.last, func(_ types.NamespacedName, at time.Time) bool { return now.Sub(at).Abs() >= copyInterval })
+		c.most = 2 * len(c.last)
+	}
 	return 0
 }
 

@@ -1,11 +1,37 @@
 package claim
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 )
+
+func TestCopies_ForgetsThoseThatDoNotMatterAnyMore(t *testing.T) {
+	var c copies
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	for i := range 10 * fewCopies { // 5,000 a second
+		now = now.Add(200 * time.Microsecond)
+		claim := types.NamespacedName{Name: fmt.Sprint(i)}
+		if wait := c.wait(claim, now); wait != 0 {
+			t.Fatalf("%s waits for %s", claim.Name, wait)
+		}
+		if wait := c.wait(claim, now.Add(copyInterval/2)); wait != copyInterval/2 {
+			t.Fatalf("%s waits for %s after its copy", claim.Name, wait)
+		}
+		if len(c.last) > 10*fewCopies-1 {
+			t.Fatalf("%d times are kept", len(c.last))
+		}
+	}
+	now = now.Add(time.Hour)
+	for i := range 10 * fewCopies { // one a second
+		c.wait(types.NamespacedName{Namespace: "other", Name: fmt.Sprint(i)}, now.Add(time.Duration(i)*time.Second))
+	}
+	if len(c.last) > 2*fewCopies {
+		t.Errorf("%d times are kept", len(c.last))
+	}
+}
 
 func TestCopies_AtMostOnceASecond(t *testing.T) {
 	var c copies
