@@ -201,11 +201,13 @@ demo-images: $(CLUSTER) $(EXAMPLE_IMAGES) ## Load the images that the examples n
 
 ##@ Check
 
-# What runs side by side often waits: the integration tests with three API servers, the end-to-end tests and the storage suite on
-# two clusters. The shortest of them is followed by another part.
+# What runs side by side often waits: the end-to-end tests and the storage suite on two clusters, and the integration tests with two
+# API servers. The end-to-end tests alone leave a third of two cores idle.
+SIDE_BY_SIDE := test-e2e+test-e2e-alone,test-conformance+test-integration-node,test-integration-controller-2+test-integration-controller-1,test-simulation
+
 .PHONY: test
 test: ## Run every test that a change must pass, and print how long each part took
-	@test/parts/run test packages verify lint test-unit compile $(INTEGRATION),test-simulation test-e2e+test-e2e-alone,test-conformance
+	@test/parts/run test packages verify lint test-unit compile $(SIDE_BY_SIDE)
 
 .PHONY: packages
 packages: $(CLUSTER) ## Install the Debian packages that the tests take, where they are missing
@@ -256,22 +258,22 @@ test-simulation: ## Simulate a cluster's bad days for a minute
 simulate: ## Simulate a cluster's bad days from seeds: make simulate SEEDS=1000 SEED=7, or ARGS="-seed 7 -seeds 1 -history"
 	go test -count=1 -timeout 24h -v ./test/simulation $(or $(ARGS),-seed $(or $(SEED),1) -seeds $(or $(SEEDS),100)) | grep -v '^ *\(=== \|--- PASS: .*/\)'
 
-# Those that have most goroutines at work are run with the race detector, which makes them several times dearer.
-RACED := ^Test(LeaderStalls|ManyClaims|Node_(APIServerOutage|LifeOfAVolume|ManyIdleVolumes)|Uninstallation|WaitForFirstConsumer)
+# Those that have most goroutines at work, and do not take minutes, are run with the race detector, which makes them several times
+# dearer. test-race runs all with it.
+RACED := ^Test(LeaderStalls|Node_LifeOfAVolume|WaitForFirstConsumer)
 # What the simulation holds at every write, too, is left to test-long.
 SIMULATED := ^Test(AgentStoppedAfterEachWrite|StaleCache|UnreliableLine)
 
-# Three processes, each with an API server of its own, as all of them mostly wait.
-INTEGRATION := test-integration-node+test-integration-controller-1+test-integration-controller-2
-INTEGRATION_PARTS := $(subst +, ,$(INTEGRATION))
+# Three processes, each with an API server of its own.
+INTEGRATION := test-integration-node test-integration-controller-1 test-integration-controller-2
 INTEGRATION_TEST = assets=$$($(CLUSTER) build) && cd test/integration && KUBEBUILDER_ASSETS=$$assets ../../bin/integration.test -test.timeout 45m
 FIRST_HALF := ^Test([A-N]|P[eo])
 
 bin/integration.test: $(GO_FILES) $(wildcard test/integration/*.go test/agent/*.go test/flood/*.go test/kubelet/*.go test/reference/*.go test/reference/chainsaw/*.go test/scrape/*.go test/seed/*.go test/simulation/*/*.go) go.mod go.sum
 	go test -c -o $@ ./test/integration
 
-.PHONY: test-integration $(INTEGRATION_PARTS)
-test-integration: $(INTEGRATION_PARTS) ## Run the agents against a real kube-apiserver and etcd
+.PHONY: test-integration $(INTEGRATION)
+test-integration: $(INTEGRATION) ## Run the agents against a real kube-apiserver and etcd
 
 test-integration-node: $(CLUSTER) bin/integration.test
 	KUBEBUILDER_ASSETS="$$($(CLUSTER) build)" go test -race -count=1 -timeout 45m -run '$(RACED)' ./test/integration
