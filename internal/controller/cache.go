@@ -22,6 +22,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/controller/eviction"
 	"github.com/albertofaria/pav/internal/protocol"
+	"github.com/albertofaria/pav/internal/reconcile"
 	"github.com/albertofaria/pav/internal/workflow"
 )
 
@@ -96,6 +97,10 @@ func (s *sharing) trimClaim(claim *corev1.PersistentVolumeClaim) {
 func (s *sharing) trimPV(pv *corev1.PersistentVolume) {
 	s.trimMeta(&pv.ObjectMeta)
 	pv.Labels = only(pv.Labels, pavv1.ProvisionerLabel, pavv1.StorageLabel)
+	if pv.Spec.CSI != nil && reconcile.IsLabelled(pv) {
+		// The hash is another one for each volume, and each map takes 300 bytes.
+		pv.Labels = share(s, map[string]string{pavv1.ProvisionerLabel: reconcile.LabelAsItShouldBe, pavv1.StorageLabel: reconcile.LabelAsItShouldBe})
+	}
 	pv.Annotations = share(s, only(pv.Annotations, protocol.ProvisionedBy))
 	spec := corev1.PersistentVolumeSpec{
 		Capacity:                      share(s, pv.Spec.Capacity),

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -10,6 +11,11 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
+	"github.com/albertofaria/pav/internal/reconcile"
+	"github.com/albertofaria/pav/internal/workflow"
 )
 
 // A map that is written must be one that no other object has: what is written to one is seen in what shares it.
@@ -151,5 +157,39 @@ func TestTrim_PersistentVolumesKeepWhatTheyAreOf(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, pv.Spec); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// The label reconciler and its index take these labels from the cache.
+func TestTrim_PersistentVolumesShareTheirLabels_IfTheyAreAsTheyShouldBe(t *testing.T) {
+	s := newSharing(sharedValues, largestShared)
+	pv := func(handle string, labels map[string]string) *corev1.PersistentVolume {
+		pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Labels: labels}}
+		pv.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "driver", VolumeHandle: handle}
+		s.trimPV(pv)
+		s.trimPV(pv) // a cache may do that
+		return pv
+	}
+	first, second := pv("a", workflow.VolumeLabels("driver", "a")), pv("b", workflow.VolumeLabels("driver", "b"))
+	if !reconcile.IsLabelled(first) || !reconcile.IsLabelled(second) {
+		t.Errorf("the labels %v and %v count for none", first.Labels, second.Labels)
+	}
+	if first.Labels["written"] = "x"; second.Labels["written"] != "x" {
+		t.Error("each has labels of its own")
+	}
+	for what, labels := range map[string]map[string]string{
+		"no labels":                 {},
+		"those of another volume":   workflow.VolumeLabels("driver", "c"),
+		"those of another driver":   workflow.VolumeLabels("other", "a"),
+		"the provisioner's only":    {pavv1.ProvisionerLabel: "driver"},
+		"the right handle, no more": {pavv1.StorageLabel: workflow.Hash("driver", "a")},
+	} {
+		got := pv("a", maps.Clone(labels))
+		if diff := cmp.Diff(labels, got.Labels); diff != "" || reconcile.IsLabelled(got) {
+			t.Errorf("%s: labelled: %t; -want +got:\n%s", what, reconcile.IsLabelled(got), diff)
+		}
+	}
+	if errs := validation.IsValidLabelValue(reconcile.LabelAsItShouldBe); len(errs) == 0 {
+		t.Error("a PersistentVolume of the API server can have the value that the cache has in place of a label's")
 	}
 }

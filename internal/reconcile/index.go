@@ -275,14 +275,18 @@ func IsHeld(pv *corev1.PersistentVolume) bool {
 	return pv.DeletionTimestamp != nil && controllerutil.ContainsFinalizer(pv, pavv1.PVFinalizer)
 }
 
-// IsLabelled reports whether a PersistentVolume has the labels of a volume of PaV, or needs none, as no CSI driver serves it.
+// LabelAsItShouldBe is what the cache has in place of a label's value that is as it should be. No label can have this value.
+const LabelAsItShouldBe = "="
+
+// IsLabelled reports whether a PersistentVolume has the labels of a volume of PaV, or needs none, as no CSI driver serves it. The
+// PersistentVolume may be one of the cache.
 func IsLabelled(pv *corev1.PersistentVolume) bool {
 	csi := pv.Spec.CSI
 	if csi == nil {
 		return true
 	}
 	for label, value := range workflow.VolumeLabels(csi.Driver, csi.VolumeHandle) {
-		if pv.Labels[label] != value {
+		if got := pv.Labels[label]; got != value && got != LabelAsItShouldBe {
 			return false
 		}
 	}

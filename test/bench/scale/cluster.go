@@ -160,7 +160,35 @@ func (c *cluster) whenBound(ctx context.Context, names []string) (map[string]tim
 
 // rest measures the agents while nothing happens.
 func (c *cluster) rest(ctx context.Context, r *report) error {
+	if err := c.settle(ctx); err != nil {
+		return err
+	}
 	return c.during(ctx, r, "at rest", func(ctx context.Context) error { return pass(ctx, c.settings.period) })
+}
+
+// An agent has nothing to do if it makes at most leaseRequests in quietPeriod, which are those of its lease. That is long enough for it to
+// notice that, and to give memory back.
+const (
+	quietPeriod   = 30 * time.Second
+	leaseRequests = 30
+)
+
+// settle waits until the controller agent has nothing to do: after work, it still reports what it has done.
+func (c *cluster) settle(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	before, err := c.controller.usage()
+	for err == nil {
+		if err := pass(ctx, quietPeriod); err != nil {
+			return fmt.Errorf("waiting until the agent has nothing to do: %w", err)
+		}
+		var after usage
+		if after, err = c.controller.usage(); err == nil && after.Requests-before.Requests <= leaseRequests {
+			return nil
+		}
+		before = after
+	}
+	return err
 }
 
 // work measures the agents while claims come at a steady rate, and how long each claim takes.
@@ -219,8 +247,16 @@ func (c *cluster) restart(ctx context.Context, r *report) error {
 		return err
 	}
 	now, err := c.controller.usage()
-	r.linef("\nA controller agent that was started had a waiting claim bound after %.2f s, with %d requests and %.1f MiB of answers; it has %.1f MiB resident, %.1f MiB heap.",
+	if err != nil {
+		return err
+	}
+	r.linef("\nA controller agent that was started had a waiting claim bound after %.2f s, with %d requests and %.1f MiB of answers; it had %.1f MiB resident, %.1f MiB heap.",
 		bound[claim.Name].Sub(begin).Seconds(), now.Requests, mebibytes(now.Bytes), mebibytes(now.Resident), mebibytes(now.Heap))
+	if err := c.settle(ctx); err != nil {
+		return err
+	}
+	now, err = c.controller.usage()
+	r.linef("When it had nothing more to do, it had %.1f MiB resident, %.1f MiB heap.", mebibytes(now.Resident), mebibytes(now.Heap))
 	return err
 }
 
