@@ -147,8 +147,9 @@ func trimPod(pod *corev1.Pod) {
 func (s *sharing) trimStage(stage *pavv1.PavStage) {
 	s.trimMeta(&stage.ObjectMeta)
 	stage.Labels = nil
-	if _, found := stage.Annotations[pavv1.AdmittedAnnotation]; found {
-		stage.Annotations[pavv1.AdmittedAnnotation] = "{}" // it may have copies as well
+	// It may have copies as well. An object can be trimmed again, when others share its annotations already.
+	if text, found := stage.Annotations[pavv1.AdmittedAnnotation]; found && text != "{}" {
+		stage.Annotations[pavv1.AdmittedAnnotation] = "{}"
 	}
 	stage.Annotations = share(s, stage.Annotations)
 	spec := &stage.Spec

@@ -100,8 +100,11 @@ func newManager(cfg *rest.Config, o Options, log logr.Logger) (ctrl.Manager, err
 		return nil, fmt.Errorf("adding the health check: %w", err)
 	}
 	filled := &observability.Filled{}
-	if err := errors.Join(mgr.Add(filled), mgr.AddReadyzCheck("caches", filled.Check), mgr.Add(observability.ReturnMemory())); err != nil {
-		return nil, fmt.Errorf("adding the readiness check and what returns memory: %w", err)
+	if err := errors.Join(mgr.Add(filled), mgr.AddReadyzCheck("caches", filled.Check)); err != nil {
+		return nil, fmt.Errorf("adding the readiness check: %w", err)
+	}
+	if err := mgr.Add(observability.ReturnMemory()); err != nil {
+		return nil, fmt.Errorf("adding what returns memory: %w", err)
 	}
 	if o.ProfilingAddress != "" {
 		if err := mgr.Add(observability.Profiling(o.ProfilingAddress)); err != nil {

@@ -193,3 +193,23 @@ func TestTrim_PersistentVolumesShareTheirLabels_IfTheyAreAsTheyShouldBe(t *testi
 		t.Error("a PersistentVolume of the API server can have the value that the cache has in place of a label's")
 	}
 }
+
+// A cache trims an object again when it reads all objects again. Readers of the others must not see anything written: run it with -race.
+func TestTrim_StagesThatAreTrimmedAgain_WriteNothingToOthers(t *testing.T) {
+	s := newSharing(sharedValues, largestShared)
+	stage := func() *pavv1.PavStage {
+		stage := &pavv1.PavStage{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{pavv1.AdmittedAnnotation: `{"copies":"of the claim"}`}}}
+		s.trimStage(stage)
+		return stage
+	}
+	first, second := stage(), stage()
+	read := make(chan string)
+	go func() { read <- first.Annotations[pavv1.AdmittedAnnotation] }()
+	s.trimStage(second)
+	if got := <-read; got != "{}" {
+		t.Errorf("a stage is admitted by %s", got)
+	}
+	if first.Annotations["written"] = "x"; second.Annotations["written"] != "x" {
+		t.Error("each has annotations of its own")
+	}
+}

@@ -26,19 +26,18 @@ func export(ctx context.Context, mgr manager.Manager, clusterTime func() time.Ti
 	return workflows, calls, metrics.Register(ctx, ctrlmetrics.Registry, workflows, calls)
 }
 
-// addProbes adds the health probes, and what returns memory when the agent has nothing to do. The agent is alive while kubelet can find the sockets of its drivers, which a
+// addProbes adds the health probes. The agent is alive while kubelet can find the sockets of its drivers, which a
 // restarted agent would create again; it is ready when it serves all drivers.
 func addProbes(ctx context.Context, mgr manager.Manager, registry *csi.Registry) error {
 	filled := &observability.Filled{}
 	readiness := &csi.Readiness{Filled: filled.Check, Reader: mgr.GetClient(), Registry: registry}
 	if err := errors.Join(
 		mgr.Add(filled),
-		mgr.Add(observability.ReturnMemory()),
 		mgr.AddHealthzCheck("ping", healthz.Ping),
 		mgr.AddHealthzCheck("sockets", registry.Alive),
 		mgr.AddReadyzCheck("drivers", readiness.Check),
 	); err != nil {
-		return fmt.Errorf("adding probes and what returns memory: %w", err)
+		return fmt.Errorf("adding probes: %w", err)
 	}
 	return metrics.Register(ctx, ctrlmetrics.Registry, registry)
 }

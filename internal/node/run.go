@@ -109,6 +109,9 @@ func setUp(ctx context.Context, mgr manager.Manager, o Options, dirs *pavdir.Dir
 	if err := addProbes(ctx, mgr, registry); err != nil {
 		return err
 	}
+	if err := mgr.Add(observability.ReturnMemory()); err != nil {
+		return fmt.Errorf("adding what returns memory: %w", err)
+	}
 	if err := mgr.Add(watcher); err != nil {
 		return fmt.Errorf("setting up the monitor: %w", err)
 	}

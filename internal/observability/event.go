@@ -12,10 +12,6 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
-// rememberedEvents is how many objects, and how many of their events, the recorder remembers to count repeated events. Each takes it about
-// 2 KiB. Callers that repeat events limit that themselves: see Repeats.
-const rememberedEvents = 1024
-
 // NewRecorder returns a recorder of events in the name of a component, which works until the
 // context ends.
 //
@@ -27,7 +23,7 @@ func NewRecorder(ctx context.Context, cfg *rest.Config, httpClient *http.Client,
 	if err != nil {
 		return nil, fmt.Errorf("making a client for events: %w", err)
 	}
-	broadcaster := record.NewBroadcaster(record.WithContext(ctx), record.WithCorrelatorOptions(record.CorrelatorOptions{LRUCacheSize: rememberedEvents}))
+	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.Events("")})
 	return broadcaster.NewRecorder(scheme, corev1.EventSource{Component: component}), nil
 }

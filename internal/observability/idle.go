@@ -15,9 +15,8 @@ const (
 	busyBytes  = 4 << 20
 )
 
-// ReturnMemory returns a Runnable that gives memory back to the operating system each time that an agent has become idle, also after its
-// start. Otherwise Go keeps what work took at its height: at the start of an agent, answers of the API server take several times
-// the memory that their objects have in the caches.
+// ReturnMemory returns a Runnable that gives memory back to the operating system each time that an agent has become idle. Otherwise Go
+// keeps as much as it needs for garbage while the agent works. After its start, an agent looks at each object that it has.
 func ReturnMemory() manager.Runnable {
 	return everywhere(func(ctx context.Context) error {
 		ticker := time.NewTicker(idlePeriod)

@@ -67,7 +67,6 @@ var wantedBucket = table{
 		return refuse("the secretName %.100q is not a valid name of a Secret", o.object.Spec.SecretName)
 	}},
 	{Name: "the request is not recorded", When: func(o observation) bool { return o.bucket == nil || o.access == nil }, Then: to(stepRecord)},
-	{Name: "the Bucket is not held", When: func(o observation) bool { return !o.isHeld() }, Then: to(stepHold)},
 	{Name: "another account is requested", When: observation.isRotationDue, Then: to(stepRotate)},
 	{Name: "the Bucket does not say that it waits", When: func(o observation) bool {
 		return !o.isGranted() && o.object.Status.Phase != cosiv0.BucketPending
@@ -75,6 +74,7 @@ var wantedBucket = table{
 	{Name: "clients have no access yet", When: func(o observation) bool { return !o.isGranted() }, Then: rule.Again(observation.nextRotation)},
 	{Name: "the BucketContent is another's", When: func(o observation) bool { return o.other != nil }, Then: func(o observation) rule.Decision { return *o.refuseContent() }},
 	{Name: "the bucket is not shown", When: func(o observation) bool { return !o.isShown() }, Then: to(stepShow)},
+	{Name: "the Bucket is not held", When: func(o observation) bool { return !o.isHeldAsPaVs() }, Then: to(stepHold)},
 	{Name: "the Bucket is served", When: rule.Always[observation], Then: rule.Again(observation.nextRotation)},
 }
 

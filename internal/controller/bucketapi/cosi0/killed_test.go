@@ -38,6 +38,8 @@ func TestLife_AnAgentIsKilledWhileItRecords(t *testing.T) {
 			}
 			c.restart()
 			c.pass()
+			c.serve(bucketUID)
+			c.pass()
 			object := c.object()
 			if c.bucket(bucketUID) == nil || c.access(bucketUID) == nil || !controllerutil.ContainsFinalizer(object, cosiv0.Finalizer) || object.Labels[cosiv0.ProvisionerLabel] != "store" {
 				t.Errorf("the next agent leaves the Bucket with the finalizers %v and the labels %v", object.Finalizers, object.Labels)

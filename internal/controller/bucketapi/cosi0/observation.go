@@ -91,6 +91,9 @@ func (o observation) isHeld() bool {
 	return o.object != nil && controllerutil.ContainsFinalizer(o.object, cosiv0.Finalizer)
 }
 
+// isHeldAsPaVs reports whether the Bucket has what hold gives it.
+func (o observation) isHeldAsPaVs() bool { return o.isHeld() && o.label() == o.bucket.Spec.Provisioner }
+
 // rotation returns the request for a new account that the record does not have yet.
 func (o observation) rotation() bucketapi.Rotation { return bucketapi.RotationOf(o.object, o.access) }
 

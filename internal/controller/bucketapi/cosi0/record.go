@@ -35,14 +35,16 @@ func (r *Reconciler) record(ctx context.Context, o observation, d rule.Decision)
 	if podplan.IsRefusal(err) {
 		return r.refuse(ctx, o, refuse("%s", err.Error()))
 	}
+	if err == nil {
+		err = r.hold(ctx, &o)
+	}
 	if err != nil {
 		return err
 	}
 	return r.setPhase(ctx, o.object, cosiv0.BucketPending)
 }
 
-// recordBucket writes the PavBucket of a Bucket, and then holds the Bucket: one with the finalizer and without a record would wait for a
-// PavProvisioner that can be deleted. The error is a refusal if none can be made from what there is.
+// recordBucket writes the PavBucket of a Bucket. The error is a refusal if none can be made from what there is.
 func (r *Reconciler) recordBucket(ctx context.Context, o *observation) error {
 	bucket, err := r.newBucket(ctx, *o)
 	if err != nil {
@@ -54,7 +56,7 @@ func (r *Reconciler) recordBucket(ctx context.Context, o *observation) error {
 	o.bucket = bucket
 	r.tell(*o, corev1.EventTypeNormal, protocol.Provisioning, fmt.Sprintf("PavProvisioner %q is providing a bucket for Bucket %q", bucket.Spec.Provisioner, o.name))
 	ctrl.LoggerFrom(ctx).Info("recorded a request for a bucket", observability.Bucket, bucket.Name)
-	return r.hold(ctx, o)
+	return nil
 }
 
 // holdAgain is hold for a Bucket whose record was written before.
@@ -66,7 +68,8 @@ func (r *Reconciler) holdAgain(ctx context.Context, o observation, d rule.Decisi
 	return r.hold(ctx, &o)
 }
 
-// hold gives a Bucket what the proposal wants it to have, unless it has changed since it was read.
+// hold gives a Bucket what the proposal wants it to have, unless it has changed since it was read. The Bucket has a record: with the finalizer
+// alone, it would wait for a PavProvisioner that can be deleted.
 func (r *Reconciler) hold(ctx context.Context, o *observation) error {
 	held := o.object.DeepCopy()
 	metav1.SetMetaDataLabel(&held.ObjectMeta, cosiv0.ProvisionerLabel, o.bucket.Spec.Provisioner)

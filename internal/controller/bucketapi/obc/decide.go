@@ -68,7 +68,6 @@ var wantedTable = table{
 	}},
 	{Name: "the claim cannot be served", When: func(o observation) bool { return o.bucket == nil && o.refusal() != nil }, Then: func(o observation) rule.Decision { return *o.refusal() }},
 	{Name: "the request is not recorded", When: func(o observation) bool { return o.bucket == nil || o.access == nil }, Then: to(stepRecord)},
-	{Name: "the claim is not held", When: func(o observation) bool { return !o.isHeld() }, Then: to(stepHold)},
 	{Name: "the claim asks for something else than before", When: observation.isUpdateDue, Then: to(stepUpdate)},
 	{Name: "another account is requested", When: observation.isRotationDue, Then: to(stepRotate)},
 	{Name: "the claim does not say that it waits", When: func(o observation) bool {
@@ -80,6 +79,7 @@ var wantedTable = table{
 	}},
 	{Name: "another claim has the ObjectBucket", When: func(o observation) bool { return o.other != nil }, Then: func(o observation) rule.Decision { return o.nameTaken() }},
 	{Name: "the bucket is not shown", When: func(o observation) bool { return !o.isBound() }, Then: to(stepBind)},
+	{Name: "the claim is not held", When: func(o observation) bool { return !o.isHeldAsPaVs() }, Then: to(stepHold)},
 	{Name: "the claim is served", When: rule.Always[observation], Then: rule.Again(observation.nextRotation)},
 }
 

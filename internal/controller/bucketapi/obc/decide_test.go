@@ -215,6 +215,8 @@ func TestDecide_AClaimThatIsWanted(t *testing.T) {
 		"it does not have the name of the bucket":       {o: bound(func(o *observation) { o.claim.Spec.BucketName = "" }), want: stepBind},
 		"it names another class by now":                 {o: bound(func(o *observation) { o.claim.Spec.StorageClassName = "x" }), want: rule.Done},
 		"its finalizer was removed":                     {o: bound(func(o *observation) { o.claim.Finalizers = nil }), want: stepHold},
+		"its label was removed":                         {o: bound(func(o *observation) { o.claim.Labels = nil }), want: stepHold},
+		"it waits without the finalizer":                {o: recorded(func(o *observation) { o.claim.Finalizers = nil }), want: rule.Done},
 		"the bucket is told of differently":             {o: bound(func(o *observation) { o.bucket.Status.Info["region"] = "x" }), want: stepBind},
 		"a former claim is not cleaned up":              {o: granted(func(o *observation) { o.former = true }), want: stepRefuse, reason: protocol.BucketClaimWaiting, message: "former"},
 		"another claim got the ObjectBucket first":      {o: granted(taken("a-photos", "x", otherUID)), want: stepRefuse, reason: protocol.ObjectBucketNameTaken, message: "claim a-photos/x"},

@@ -38,6 +38,8 @@ func TestLife_AnAgentIsKilledWhileItRecords(t *testing.T) {
 			}
 			c.restart()
 			c.pass(photos)
+			c.serve(claimUID)
+			c.pass(photos)
 			claim := c.claim(photos)
 			if c.bucket(claimUID) == nil || c.access(claimUID) == nil || !controllerutil.ContainsFinalizer(claim, objectbucketv1.Finalizer) || claim.Labels[objectbucketv1.ProvisionerLabel] != "store" {
 				t.Errorf("the next agent leaves the claim with the finalizers %v and the labels %v", claim.Finalizers, claim.Labels)

@@ -100,6 +100,11 @@ func (o observation) isHeld() bool {
 	return o.claim != nil && controllerutil.ContainsFinalizer(o.claim, objectbucketv1.Finalizer)
 }
 
+// isHeldAsPaVs reports whether the claim has what hold gives it.
+func (o observation) isHeldAsPaVs() bool {
+	return o.isHeld() && o.claim.Labels[objectbucketv1.ProvisionerLabel] == o.label()
+}
+
 // rotation returns the request for a new account that the record does not have yet.
 func (o observation) rotation() bucketapi.Rotation { return bucketapi.RotationOf(o.claim, o.access) }
 

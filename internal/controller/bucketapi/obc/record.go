@@ -36,14 +36,16 @@ func (r *Reconciler) record(ctx context.Context, o observation, d rule.Decision)
 	if podplan.IsRefusal(err) {
 		return r.refuse(ctx, o, refuse(protocol.BucketClaimRefused, err.Error()))
 	}
+	if err == nil {
+		err = r.hold(ctx, o)
+	}
 	if err != nil {
 		return err
 	}
 	return r.setPhase(ctx, o.claim, objectbucketv1.ClaimPending)
 }
 
-// recordBucket writes the PavBucket of a claim, and then holds the claim: a claim with the finalizer and without a record would wait for a
-// PavProvisioner that can be deleted. The error is a refusal if no PavBucket can be made from what there is.
+// recordBucket writes the PavBucket of a claim. The error is a refusal if none can be made from what there is.
 func (r *Reconciler) recordBucket(ctx context.Context, o *observation) error {
 	bucket, err := r.newBucket(ctx, *o)
 	if err != nil {
@@ -55,7 +57,7 @@ func (r *Reconciler) recordBucket(ctx context.Context, o *observation) error {
 	o.bucket = bucket
 	r.tell(*o, corev1.EventTypeNormal, protocol.Provisioning, fmt.Sprintf("PavProvisioner %q is providing a bucket for claim %q", bucket.Spec.Provisioner, o.name))
 	ctrl.LoggerFrom(ctx).Info("recorded a request for a bucket", observability.Bucket, bucket.Name)
-	return r.hold(ctx, *o)
+	return nil
 }
 
 // holdAgain is hold for a claim whose record was written before.
@@ -67,7 +69,8 @@ func (r *Reconciler) holdAgain(ctx context.Context, o observation, d rule.Decisi
 	return r.hold(ctx, o)
 }
 
-// hold gives a claim what the protocol demands, unless it has changed since it was read.
+// hold gives a claim what the protocol demands, unless it has changed since it was read. The claim has a record: with the finalizer alone, it
+// would wait for a PavProvisioner that can be deleted.
 func (r *Reconciler) hold(ctx context.Context, o observation) error {
 	return r.patchClaim(ctx, o.claim, func(claim *objectbucketv1.ObjectBucketClaim) {
 		controllerutil.AddFinalizer(claim, objectbucketv1.Finalizer)
