@@ -57,6 +57,7 @@ var concurrent = map[string]string{
 	"internal/node/health.isDone":                           oneProbe,
 	"internal/node/stage.wake":                              neverBlocks,
 	"internal/observability.(*guard).codeFor":               elsewhere,
+	"internal/observability.ReturnMemory":                   elsewhere,
 }
 
 // TestSeams_NoOtherGoroutines checks that only the listed functions have go and select statements, of all functions of
