@@ -17,7 +17,7 @@ const (
 	// stepRecord: write the records of the Bucket, before any effect.
 	stepRecord rule.Step = "Record"
 
-	// stepHold: give the Bucket the finalizer that it does not have although its records exist.
+	// stepHold: give the Bucket the finalizer or the label that it does not have although its records exist.
 	stepHold rule.Step = "Hold"
 
 	// stepRotate: pass a request for a new account on to the PavBucketAccess.

@@ -71,11 +71,12 @@ func (r *Reconciler) holdAgain(ctx context.Context, o observation, d rule.Decisi
 // hold gives a Bucket what the proposal wants it to have, unless it has changed since it was read. The Bucket has a record: with the finalizer
 // alone, it would wait for a PavProvisioner that can be deleted.
 func (r *Reconciler) hold(ctx context.Context, o *observation) error {
-	held := o.object.DeepCopy()
-	metav1.SetMetaDataLabel(&held.ObjectMeta, cosiv0.ProvisionerLabel, o.bucket.Spec.Provisioner)
-	if !controllerutil.AddFinalizer(held, cosiv0.Finalizer) && o.label() == o.bucket.Spec.Provisioner {
+	if o.isHeldAsPaVs() {
 		return nil
 	}
+	held := o.object.DeepCopy()
+	metav1.SetMetaDataLabel(&held.ObjectMeta, cosiv0.ProvisionerLabel, o.bucket.Spec.Provisioner)
+	controllerutil.AddFinalizer(held, cosiv0.Finalizer)
 	if err := bucketapi.Patch(ctx, r.Client, o.object, held); err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ const (
 	// stepRecord: write the records of the claim, before any effect.
 	stepRecord rule.Step = "Record"
 
-	// stepHold: give the claim the finalizer that it does not have although its records exist.
+	// stepHold: give the claim the finalizer or the label that it does not have although its records exist.
 	stepHold rule.Step = "Hold"
 
 	// stepUpdate: write into the PavBucket what the claim asks for now.
