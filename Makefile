@@ -447,7 +447,7 @@ bench-stage: $(CLUSTER) ## Measure what a node agent takes of staging a volume, 
 .PHONY: bench-scale
 bench-scale: $(CLUSTER) ## Measure the agents in a large cluster, into bin/bench: make bench-scale SCALE="-nodes 200 -volumes 2000"
 	@mkdir -p bin/bench
-	go build -o bin/scale ./test/bench/scale
+	CGO_ENABLED=0 go build -ldflags '-s -w' -o bin/scale ./test/bench/scale
 	assets=$$($(CLUSTER) build) && bin/scale -assets $$assets -commit "$$(git rev-parse --short HEAD)" $(SCALE) | tee bin/bench/scale.md
 
 .PHONY: bench-drivers

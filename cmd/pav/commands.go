@@ -22,6 +22,7 @@ func controllerCommand() *cobra.Command {
 	options.Version = version
 	return agentCommand("controller", "Run the controller agent: provisions and deletes volumes", &options,
 		func(ctx context.Context, config *rest.Config, log logr.Logger) error {
+			observability.LimitProfiles(options.ProfilingAddress)
 			return controller.Run(ctx, config, options, log)
 		})
 }
@@ -31,6 +32,7 @@ func nodeCommand() *cobra.Command {
 	options.Version = version
 	return agentCommand("node", "Run the node agent: stages and publishes the volumes of its node", &options,
 		func(ctx context.Context, config *rest.Config, log logr.Logger) error {
+			observability.LimitProfiles(options.ProfilingAddress)
 			return node.Run(ctx, config, options, log)
 		})
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/albertofaria/pav/internal/node"
 	"github.com/albertofaria/pav/internal/node/collect"
 	"github.com/albertofaria/pav/internal/node/monitor"
+	"github.com/albertofaria/pav/internal/observability"
 	"github.com/albertofaria/pav/test/controlplane"
 )
 
@@ -31,6 +32,7 @@ const (
 
 func runController(ctx context.Context, config *rest.Config) error {
 	o := controller.DefaultOptions()
+	observability.LimitProfiles(o.ProfilingAddress) // as cmd/pav does
 	o.Namespace, o.MetricsAddress, o.ProbeAddress, o.WebhookAddress = controlplane.Namespace, "0", "0", "0"
 	return controller.Run(ctx, config, o, logr.Discard())
 }
