@@ -32,7 +32,7 @@ func Path(cluster, node string) string { return filepath.Join(parent, cluster, n
 func Join(hierarchies []Hierarchy, path string) error {
 	for _, hierarchy := range hierarchies {
 		directory := filepath.Join(hierarchy.Mountpoint, path)
-		if err := os.MkdirAll(directory, 0o755); err != nil {
+		if err := makeDirectories(directory); err != nil {
 			return fmt.Errorf("making a cgroup: %w", err)
 		}
 		if err := prepare(hierarchy, path); err != nil {
@@ -43,6 +43,20 @@ func Join(hierarchies []Hierarchy, path string) error {
 		}
 	}
 	return nil
+}
+
+// makeDirectories creates a directory and those above it. The end of another cluster removes the parent directory of all clusters
+// while it is empty, which can be just before the directory is made in it.
+func makeDirectories(directory string) error {
+	const attempts = 100
+	var err error
+	for range attempts {
+		err = os.MkdirAll(directory, 0o755)
+		if !errors.Is(err, os.ErrNotExist) && !errors.Is(err, os.ErrExist) {
+			return err
+		}
+	}
+	return err
 }
 
 // Settle prepares a node's directory of the unified hierarchy for kubelet. It is called inside the node. It moves the
