@@ -263,10 +263,12 @@ simulate: ## Simulate a cluster's bad days from seeds: make simulate SEEDS=1000 
 RACED := ^Test(LeaderStalls|Node_LifeOfAVolume|WaitForFirstConsumer)
 # What the simulation holds at every write, too, is left to test-long.
 SIMULATED := ^Test(AgentStoppedAfterEachWrite|StaleCache|UnreliableLine)
+# What takes longest is left to test-long, too, where make test has the same of another kind of object, or unit tests alone are enough.
+LONGEST := ^Test(COSIProposal_WithAnAgentThatIsStopped|GrantPod_OfAStalledLeader_While)|^TestBucketCreationPod_OfAStalled/claim_chose
 
 # Three processes, each with an API server of its own.
 INTEGRATION := test-integration-node test-integration-controller-1 test-integration-controller-2
-INTEGRATION_TEST = assets=$$($(CLUSTER) build) && cd test/integration && KUBEBUILDER_ASSETS=$$assets ../../bin/integration.test -test.timeout 45m
+INTEGRATION_TEST = assets=$$($(CLUSTER) build) && cd test/integration && KUBEBUILDER_ASSETS=$$assets ../../bin/integration.test -test.v -test.timeout 45m
 FIRST_HALF := ^Test([A-N]|P[eo])
 
 bin/integration.test: $(GO_FILES) $(wildcard test/integration/*.go test/agent/*.go test/flood/*.go test/kubelet/*.go test/reference/*.go test/reference/chainsaw/*.go test/scrape/*.go test/seed/*.go test/simulation/*/*.go) go.mod go.sum
@@ -280,10 +282,10 @@ test-integration-node: $(CLUSTER) bin/integration.test
 	$(INTEGRATION_TEST) -test.run '^TestNode_' -test.skip '$(RACED)'
 
 test-integration-controller-1: $(CLUSTER) bin/helm bin/integration.test $(REFERENCE)
-	$(INTEGRATION_TEST) -test.run '$(FIRST_HALF)' -test.skip '^TestNode_|$(RACED)|$(SIMULATED)'
+	$(INTEGRATION_TEST) -test.run '$(FIRST_HALF)' -test.skip '^TestNode_|$(RACED)|$(SIMULATED)|$(LONGEST)'
 
 test-integration-controller-2: $(CLUSTER) bin/helm bin/integration.test $(REFERENCE)
-	$(INTEGRATION_TEST) -test.skip '$(FIRST_HALF)|$(RACED)|$(SIMULATED)'
+	$(INTEGRATION_TEST) -test.skip '$(FIRST_HALF)|$(RACED)|$(SIMULATED)|$(LONGEST)'
 
 # The end-to-end tests; also what installs PaV for the storage suite, and looks for what is left.
 bin/e2e.test: $(GO_FILES) $(wildcard test/e2e/*.go test/e2e/testdata/* test/agent/*.go test/flood/*.go test/scrape/*.go test/seed/*.go test/simulation/*/*.go) go.mod go.sum
@@ -297,12 +299,14 @@ SOAK := ^TestSoak$$
 CRASHED := ^Test(ControllerStopped|ControllerRestarted|LeaderMoves|UnreliableAPIServer|CreationPod(Evicted|DeletedByForce)|Deletion(_WaitsForTheLastStage|PodDeletedByForce)|DynamicVolume_OnOneThatWaits|NodeLostDuringCreation|RevertingFails)
 HELD := ^Test(Claim(Deleted(BetweenAttempts|When|WhileReverting|WhileThePod)|Replaced)|CreationPod(AgainstPodSecurity|FitsNoNode|OverQuota)|DefinitionChanges|DeletionPodFitsNoNode|ProvisionerDeletedWhile|Records_|Scope_|StaticVolume_OfAProvisioner|TopologyOutside|VolumeGrows_(AndItsClaim|ThatAnAdministrator))
 DISTURBED := ^TestAgentsKilledAtAnyMoment_ClientsContinue$$
-LENGTHY := ^Test(AllowedTopologies|BlockVolume_Moves|DynamicVolume_OnAnother|Example_(LocalPath|LoopDevice|ObjectStore|ReflinkFiles)|FUSEDaemonKilled(Repeatedly|_ClientDeleted|_WithoutRecovery)|FiveProvisioners|KubectlTest_DeletionFails|Load_|ManyVolumesInOnePod|Metrics_CoverTheLife|NodeAgentsRolledOut|NodePressure_StagingPodOfLowerPriority|NodeShutdown|Restored_|SelectedNodeWithoutRoom|SnapshotUnderWrites|TenClients|Uninstall_WithHelm)
+LENGTHY := ^Test(AllowedTopologies|Attack_FloodOfInline|BlockVolume_Moves|DynamicVolume_OnAnother|Example_(Buckets|DirectoryCopies|LocalPath|LoopDevice|ObjectStore|ReflinkFiles)|FUSEDaemonKilled(Repeatedly|_ClientDeleted|_WithoutRecovery)|FiveProvisioners|KubectlTest_DeletionFails|Load_|ManyVolumesInOnePod|Metrics_CoverTheLife|NodeAgentsRolledOut|NodePressure_StagingPodOfLowerPriority|NodeShutdown|Restored_|Rotation_ClientThat|SelectedNodeWithoutRoom|SnapshotUnderWrites|TenClients|Uninstall_WithHelm|VolumeGrows_OnItsNode)
+# Of tests that do the same with several volumes or results, make test runs one or two.
+VARIANTS := ^TestUnusableResults$$/^(capacity-(missing|no-quantity|field)|handle-(of|too|no))|^TestExclusiveVolume_OldNodesUnstagingFails/ext4|^TestScopePod_EachClient/fuse
 E2E := $(CLUSTER) bin/pav.tar bin/kubectl-pav bin/helm bin/e2e.test $(EXAMPLE_IMAGES)
 
 .PHONY: test-e2e
 test-e2e: $(E2E) ## Run the end-to-end tests that can share a real cluster
-	test/e2e/run $(CLUSTER) bin/pav.tar -test.skip '^TestAgentsOfDifferentVersions|$(SOAK)|$(ALONE)|$(CRASHED)|$(HELD)|$(LENGTHY)'
+	test/e2e/run $(CLUSTER) bin/pav.tar -test.skip '^TestAgentsOfDifferentVersions|$(SOAK)|$(ALONE)|$(CRASHED)|$(HELD)|$(LENGTHY)|$(VARIANTS)'
 
 .PHONY: test-e2e-alone
 test-e2e-alone: $(E2E) ## Run the end-to-end tests that need a real cluster for themselves

@@ -142,7 +142,24 @@ echo "grow $volume $NODE" >> /storage/journal`
 	return strings.Replace(l.growableYAML(), "\n  volumeDeletion:", pod+"\n  volumeDeletion:", 1)
 }
 
-// A volume grows on the node that gets it for a pod, and while the pod uses it. What fails there is told where people look.
+// A volume grows on its node while a pod uses it.
+func TestVolumeGrows_OnTheNodeThatUsesIt(t *testing.T) {
+	t.Parallel()
+	l := newLedgerOf(t, "growing-in-use", (*ledger).growableOnNodesYAML)
+	claim := l.claim(t, "data")
+	apply(t, l.namespace, clientPod("user", "data", "node1"))
+	waitRunning(t, l.namespace, "user")
+	request(t, claim, "2Gi")
+	awaitCapacity(t, claim, "2Gi")
+	if got, err := inPod(t.Context(), l.namespace, "user", "cat /data/.size /data/.grown"); err != nil || got != "2147483648\n2147483648\n" {
+		t.Errorf("the pod sees %q (%v)", got, err)
+	}
+	must(t, l.wantEffects(claim, "create", "expand", "grow"))
+	remove(t, &corev1.Pod{ObjectMeta: objectMeta(l.namespace, "user")})
+	removeClaim(t, claim)
+}
+
+// A volume grows on the node that gets it for a pod, and again while the pod uses it. What fails there is told where people look.
 func TestVolumeGrows_OnItsNode(t *testing.T) {
 	t.Parallel()
 	l := newLedgerOf(t, "growing-on-nodes", (*ledger).growableOnNodesYAML)

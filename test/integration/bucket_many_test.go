@@ -128,7 +128,7 @@ func (s *policyStore) check(ctx context.Context, pod *corev1.Pod) {
 // Many claims of an existing bucket come at once, and half of them go again as soon as they are bound: at no time do two pods work on the
 // bucket, no policy lacks an account that stays or has one that is gone, and the last policy is that of the ledger.
 func TestObjectBucketClaims_ManyAtOnceOfOneBucket(t *testing.T) {
-	many := 16
+	many := 6
 	if long() {
 		many = 50
 	}
