@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
-// normalEvents is how many Normal events are remembered, about 1 KiB each. Most happen once to an object, as when a claim is bound. Of the
-// others, those of more objects than that become new Event objects when they are repeated, and are not counted in the former ones.
+// normalEvents is how many Normal events are remembered, about 1 KiB each. Most happen once to an object: a claim that is bound has two. One
+// that is repeated after so many others becomes a new Event object, and is not counted in the former one.
 const normalEvents = 1024
 
 // NewRecorder returns a recorder of events in the name of a component, which works until the

@@ -27,8 +27,8 @@ func (run everywhere) Start(ctx context.Context) error { return run(ctx) }
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (everywhere) NeedLeaderElection() bool { return false }
 
-// LimitProfiles keeps Go from recording who allocates memory, which takes about 3 MiB, if no profiles are served at the address. An agent
-// calls it as early as it can.
+// LimitProfiles keeps Go from recording who allocates memory, which takes about 3 MiB, if the address of profiles is empty. An agent calls
+// it as early as it can.
 func LimitProfiles(address string) {
 	if address == "" {
 		runtime.MemProfileRate = 0
