@@ -301,7 +301,7 @@ HELD := ^Test(Claim(Deleted(BetweenAttempts|When|WhileReverting|WhileThePod)|Rep
 DISTURBED := ^TestAgentsKilledAtAnyMoment_ClientsContinue$$
 LENGTHY := ^Test(AllowedTopologies|Attack_FloodOfInline|BlockVolume_Moves|DynamicVolume_OnAnother|Example_(Buckets|DirectoryCopies|LocalPath|LoopDevice|ObjectStore|ReflinkFiles)|FUSEDaemonKilled(Repeatedly|_ClientDeleted|_WithoutRecovery)|FiveProvisioners|KubectlTest_DeletionFails|Load_|ManyVolumesInOnePod|Metrics_CoverTheLife|NodeAgentsRolledOut|NodePressure_StagingPodOfLowerPriority|NodeShutdown|Restored_|Rotation_ClientThat|SelectedNodeWithoutRoom|SnapshotUnderWrites|TenClients|Uninstall_WithHelm|VolumeGrows_OnItsNode)
 # Of tests that do the same with several volumes or results, make test runs one or two.
-VARIANTS := ^TestUnusableResults$$/^(capacity-(missing|no-quantity|field)|handle-(of|too|no))|^TestExclusiveVolume_OldNodesUnstagingFails/ext4|^TestScopePod_EachClient/fuse
+VARIANTS := ^TestUnusableResults$$/^(capacity-(missing|no-quantity|field)|handle-(of|too|no))|^TestExclusiveVolume_OldNodesUnstagingFails/ext4|^TestScopePod_EachClient/fuse|^TestKubectlNew_/^(layer|fuse|local)
 E2E := $(CLUSTER) bin/pav.tar bin/kubectl-pav bin/helm bin/e2e.test $(EXAMPLE_IMAGES)
 
 .PHONY: test-e2e

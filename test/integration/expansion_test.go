@@ -228,13 +228,13 @@ func TestExpansion_WithoutAPod(t *testing.T) {
 	})
 }
 
-// The agent is stopped after each of its writes in turn (in the short suite, after every sixth) while a volume grows, with and
+// The agent is stopped after each of its writes in turn (in the short suite, after every twelfth) while a volume grows, with and
 // without a failure in the middle: each pod runs exactly once. Without one, nodes have to make the capacity available.
 func TestExpansion_WithAnAgentThatIsStoppedAfterEachWrite(t *testing.T) {
 	c := start(t)
 	for name, failures := range map[string]int{"all succeed": 0, "the first expansion fails": 1} {
 		t.Run(name, func(t *testing.T) {
-			stopAfterEachWrite(t, c, 6, func(t *testing.T) {
+			stopAfterEachWrite(t, c, 12, func(t *testing.T) {
 				t.Helper()
 				h := runFakeKubelets(t, c, func(kind string, number int) int32 {
 					if kind == pavv1.WorkflowExpansion && number <= failures {

@@ -227,7 +227,7 @@ func TestModification_OfAVolumeThatIsDeleted_EndsFirst(t *testing.T) {
 	deleteVolume(t, c, other, otherPV)
 }
 
-// The agent is stopped after each of its writes in turn (in the short suite, after every sixth) while a volume is created with
+// The agent is stopped after each of its writes in turn (in the short suite, after every twelfth) while a volume is created with
 // attributes and gets others, with and without a failure in the middle: each pod runs exactly once.
 func TestModification_WithAnAgentThatIsStoppedAfterEachWrite(t *testing.T) {
 	c := start(t)
@@ -238,7 +238,7 @@ func TestModification_WithAnAgentThatIsStoppedAfterEachWrite(t *testing.T) {
 	attributesClass(t, c, "crash-modified", "fast", "iops", "9")
 	for name, failures := range map[string]int{"all succeed": 0, "the first modification fails": 1} {
 		t.Run(name, func(t *testing.T) {
-			stopAfterEachWrite(t, c, 6, func(t *testing.T) {
+			stopAfterEachWrite(t, c, 12, func(t *testing.T) {
 				t.Helper()
 				h := runFakeKubelets(t, c, func(kind string, number int) int32 {
 					if kind == pavv1.WorkflowModification && number <= failures {

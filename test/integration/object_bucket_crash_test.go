@@ -12,7 +12,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// The agent is stopped after each of its writes in turn (in the short suite, after every twenty-fourth) while a bucket is made, access to it
+// The agent is stopped after each of its writes in turn (in the short suite, after every forty-eighth) while a bucket is made, access to it
 // granted, and both go again, with and without a failure in the middle, or while the grant pod runs: each pod runs exactly once, and no
 // account, Secret or key is left.
 func TestObjectBucketClaim_WithAnAgentThatIsStoppedAfterEachWrite(t *testing.T) {
@@ -60,7 +60,7 @@ func TestObjectBucketClaim_WithAnAgentThatIsStoppedAfterEachWrite(t *testing.T) 
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			stopAfterEachWrite(t, c, 24, func(t *testing.T) {
+			stopAfterEachWrite(t, c, 48, func(t *testing.T) {
 				t.Helper()
 				h := runFakeKubelets(t, c, test.code)
 				claimAndDelete(t, c, test.bound)

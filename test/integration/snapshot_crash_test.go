@@ -12,7 +12,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// The agent is stopped after each of its writes in turn (in the short suite, after every twelfth) while a snapshot is made and
+// The agent is stopped after each of its writes in turn (in the short suite, after every twenty-fourth) while a snapshot is made and
 // deleted, with and without a failure in the middle, or deleted before it is made: each pod runs exactly once.
 func TestSnapshot_WithAnAgentThatIsStoppedAfterEachWrite(t *testing.T) {
 	c := start(t)
@@ -47,7 +47,7 @@ func TestSnapshot_WithAnAgentThatIsStoppedAfterEachWrite(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			stopAfterEachWrite(t, c, 12, func(t *testing.T) {
+			stopAfterEachWrite(t, c, 24, func(t *testing.T) {
 				t.Helper()
 				h := runFakeKubelets(t, c, test.code)
 				snapAndDelete(t, c, test.made)

@@ -9,7 +9,7 @@ import (
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
 
-// The agent is stopped after each of its writes in turn (in the short suite, after every twelfth) while a volume is restored from a
+// The agent is stopped after each of its writes in turn (in the short suite, after every twenty-fourth) while a volume is restored from a
 // snapshot, or cloned, with and without a failure in the middle: each pod runs exactly once, and nothing is left among the readers.
 func TestSource_WithAnAgentThatIsStoppedAfterEachWrite(t *testing.T) {
 	c := start(t)
@@ -26,7 +26,7 @@ func TestSource_WithAnAgentThatIsStoppedAfterEachWrite(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			stopAfterEachWrite(t, c, 12, func(t *testing.T) {
+			stopAfterEachWrite(t, c, 24, func(t *testing.T) {
 				t.Helper()
 				h := runFakeKubelets(t, c, func(kind string, number int) int32 {
 					if test.fails && kind == creation && number == 2 {
