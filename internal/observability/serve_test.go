@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -86,5 +87,16 @@ func TestFilled_IsReadyWhenTheManagerHasStartedIt(t *testing.T) {
 	}
 	if err := errors.Join(f.Start(t.Context()), f.Check(nil)); err != nil || f.NeedLeaderElection() {
 		t.Errorf("%v, or a replica that waits is never ready", err)
+	}
+}
+
+func TestLimitProfiles_AllocationsAreRecordedForAnAddressOnly(t *testing.T) {
+	before := runtime.MemProfileRate
+	t.Cleanup(func() { runtime.MemProfileRate = before })
+	if LimitProfiles("127.0.0.1:6060"); runtime.MemProfileRate != before {
+		t.Errorf("with an address, the rate is %d", runtime.MemProfileRate)
+	}
+	if LimitProfiles(""); runtime.MemProfileRate != 0 {
+		t.Errorf("without an address, the rate is %d", runtime.MemProfileRate)
 	}
 }
