@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -49,7 +50,9 @@ func (n *node) provisionedFor(t *testing.T, v kubelet.Volume) *corev1.Pod {
 	for _, phase := range []pavv1.VolumePhase{pavv1.VolumePending, pavv1.VolumeReady} {
 		volume.Status.Phase, volume.Status.Handle = phase, v.Handle
 		volume.Status.Conditions = []metav1.Condition{{
-			Type: pavv1.VolumeProvisioned, Status: metav1.ConditionTrue, Reason: "Provisioned", LastTransitionTime: metav1.Now(),
+			Type: pavv1.VolumeProvisioned, Status: metav1.ConditionTrue, Reason: "Provisioned",
+			// It is not too late on a slow machine either.
+			LastTransitionTime: metav1.NewTime(time.Now().Add(10 * time.Minute)),
 		}}
 		if err := n.c.Admin.Status().Update(t.Context(), volume); err != nil {
 			t.Fatal(err)
@@ -100,6 +103,30 @@ func TestNode_VolumeProvisionedForAPodOfTheNode_IsStagedAhead(t *testing.T) {
 		t.Errorf("kubelet's call made another PavStage: %s, and it was %s", now.UID, stage.UID)
 	}
 	n.wantRuns(t, v, runs(pavv1.WorkflowStaging))
+	n.unstage(t, v)
+	n.wantRuns(t, v, runs(pavv1.WorkflowStaging, pavv1.WorkflowUnstaging))
+}
+
+// A volume is provisioned before the agent's watch of volumes has begun, for which nothing waits.
+func TestNode_VolumeProvisionedBeforeItIsWatched_IsStagedAhead(t *testing.T) {
+	n := newNode(t, workers(t, nil))
+	provisioned := make(chan struct{})
+	n.agentConfig = gated(t, n.agentConfig, func(r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/pavvolumes") {
+			select {
+			case <-provisioned:
+			case <-r.Context().Done():
+			}
+		}
+	})
+	n.run(t)
+	n.serves(t)
+	v := n.volume(t, "made-ahead")
+	n.provisionedFor(t, v)
+	close(provisioned)
+	n.stagedAhead(t)
+	n.userOf(t, v, v.Name+"-user")
+	n.stage(t, v)
 	n.unstage(t, v)
 	n.wantRuns(t, v, runs(pavv1.WorkflowStaging, pavv1.WorkflowUnstaging))
 }

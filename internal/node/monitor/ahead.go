@@ -61,13 +61,19 @@ func WatchVolumes(ctx context.Context, volumes cache.Cache, m *Monitor) error {
 	if err != nil {
 		return fmt.Errorf("watching PavVolumes: %w", err)
 	}
-	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{UpdateFunc: func(before, after any) {
-		old, ok := before.(*pavv1.PavVolume)
-		volume, also := after.(*pavv1.PavVolume)
-		if now := m.clusterTime(); ok && also && !isDueAhead(old, m.node, now) && isDueAhead(volume, m.node, now) {
+	expect := func(before, after any) {
+		old, known := before.(*pavv1.PavVolume)
+		volume, ok := after.(*pavv1.PavVolume)
+		now := m.clusterTime()
+		if ok && (!known || !isDueAhead(old, m.node, now)) && isDueAhead(volume, m.node, now) {
 			m.expect(expectedOf(volume))
 		}
-	}}); err != nil {
+	}
+	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		// A volume may have been provisioned before the watch began, or was interrupted.
+		AddFunc:    func(volume any) { expect(nil, volume) },
+		UpdateFunc: expect,
+	}); err != nil {
 		return fmt.Errorf("watching PavVolumes: %w", err)
 	}
 	return nil
