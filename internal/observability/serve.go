@@ -27,7 +27,7 @@ func (run everywhere) Start(ctx context.Context) error { return run(ctx) }
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (everywhere) NeedLeaderElection() bool { return false }
 
-// LimitProfiles keeps Go from recording who allocates memory, which takes about 3 MiB, if the address of profiles is empty. An agent calls
+// LimitProfiles keeps Go from recording who allocates memory, which takes more than 1 MiB, if the address of profiles is empty. An agent calls
 // it as early as it can.
 func LimitProfiles(address string) {
 	if address == "" {

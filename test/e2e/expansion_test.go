@@ -159,7 +159,8 @@ func TestVolumeGrows_OnTheNodeThatUsesIt(t *testing.T) {
 	removeClaim(t, claim)
 }
 
-// A volume grows on the node that gets it for a pod, and again while the pod uses it. What fails there is told where people look.
+// A volume grows on the node that gets it for a pod, and again while the pod uses it. If the expansion pod on the node fails, the reason is
+// shown by kubectl describe, by kubectl pav describe, and in an event of the claim.
 func TestVolumeGrows_OnItsNode(t *testing.T) {
 	t.Parallel()
 	l := newLedgerOf(t, "growing-on-nodes", (*ledger).growableOnNodesYAML)

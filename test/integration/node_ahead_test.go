@@ -107,7 +107,7 @@ func TestNode_VolumeProvisionedForAPodOfTheNode_IsStagedAhead(t *testing.T) {
 	n.wantRuns(t, v, runs(pavv1.WorkflowStaging, pavv1.WorkflowUnstaging))
 }
 
-// A volume is provisioned before the agent's watch of volumes has begun, for which nothing waits.
+// A volume is provisioned before the agent's watch of volumes has begun: nothing waits for that watch.
 func TestNode_VolumeProvisionedBeforeItIsWatched_IsStagedAhead(t *testing.T) {
 	n := newNode(t, workers(t, nil))
 	provisioned := make(chan struct{})

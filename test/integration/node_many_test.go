@@ -27,7 +27,7 @@ const (
 	idleWithin = 20 * time.Minute
 
 	// heapLeft is how much a volume that was unstaged may leave on the heap: its PersistentVolume, which is still there, in the
-	// cache; its events, of which client-go remembers some thousand; and the test's own list of the agent's writes.
+	// cache; its events, of which client-go remembers a few thousand; and the test's own list of the agent's writes.
 	heapLeft = 8 << 10
 )
 

@@ -70,7 +70,7 @@ func WatchVolumes(ctx context.Context, volumes cache.Cache, m *Monitor) error {
 		}
 	}
 	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		// A volume may have been provisioned before the watch began, or was interrupted.
+		// A volume may have been provisioned before the watch began, or while it was interrupted.
 		AddFunc:    func(volume any) { expect(nil, volume) },
 		UpdateFunc: expect,
 	}); err != nil {
