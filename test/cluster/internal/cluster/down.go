@@ -85,7 +85,8 @@ func (c Cluster) halt(ctx context.Context, name string) error {
 }
 
 // kill kills a node's first process, and with it all processes of the node. It returns information that is not
-// available afterwards: the file systems that existed only in the node, and the loop devices before its end.
+// available afterwards: the file systems that existed only in the node and had loop devices, and all loop devices before
+// its end.
 func kill(ctx context.Context, first process.Identity) ([]uint64, []loop.Device, error) {
 	// Without these file systems, only devices with backing files on the node's disk are found. A process that is about
 	// to end has no mounts any more, and the kernel returns EINVAL for it.
@@ -97,7 +98,7 @@ func kill(ctx context.Context, first process.Identity) ([]uint64, []loop.Device,
 	if err != nil {
 		return nil, nil, err
 	}
-	return filesystems, devices, first.Kill(ctx)
+	return loop.Held(filesystems, devices), devices, first.Kill(ctx)
 }
 
 // detach detaches the loop devices of a node that has ended. before is the list of devices before its end.

@@ -154,6 +154,14 @@ func PrivateFilesystems(pid int) ([]uint64, error) {
 	}), nil
 }
 
+// Held returns those of the file systems on which a device has its backing file. They keep their numbers as long as the
+// device is attached. The number of any other may be given to a file system of another cluster when the node has ended.
+func Held(filesystems []uint64, devices []Device) []uint64 {
+	return slices.DeleteFunc(filesystems, func(number uint64) bool {
+		return !slices.ContainsFunc(devices, func(device Device) bool { return device.Filesystem == number })
+	})
+}
+
 // filesystems returns the numbers of the file systems in a mountinfo file.
 func filesystems(mountinfo string) []uint64 {
 	var numbers []uint64

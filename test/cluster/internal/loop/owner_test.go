@@ -54,6 +54,13 @@ func TestOwned_IdentifiesDevicesByTheirBackingFilesNotByPaths(t *testing.T) {
 	}
 }
 
+func TestHeld_AFilesystemWithoutADevice_MayBeAnothersLater(t *testing.T) {
+	got := Held([]uint64{77, 78, 79}, []Device{{Number: 1, Filesystem: 78}, {Number: 2, Filesystem: 80}})
+	if want := []uint64{78}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
 func TestOwnedIsEmptyWithoutADirectory(t *testing.T) {
 	owned, err := Place{Directory: filepath.Join(t.TempDir(), "gone")}.Owned([]Device{{Number: 1, Inode: 5}}, nil)
 	if err != nil || len(owned) > 0 {
