@@ -142,6 +142,23 @@ echo "grow $volume $NODE" >> /storage/journal`
 	return strings.Replace(l.growableYAML(), "\n  volumeDeletion:", pod+"\n  volumeDeletion:", 1)
 }
 
+// growInUse makes a volume of growableOnNodesYAML grow while the pod "user" uses it, wants that all of its workflow pods have had these
+// effects, and removes the pod and the claim.
+func (l *ledger) growInUse(t *testing.T, claim *corev1.PersistentVolumeClaim, size string, effects ...string) {
+	t.Helper()
+	request(t, claim, size)
+	awaitCapacity(t, claim, size)
+	capacity := resource.MustParse(size)
+	want := fmt.Sprintf("%[1]d\n%[1]d\n", capacity.Value())
+	if got, err := inPod(t.Context(), l.namespace, "user", "cat /data/.size /data/.grown"); err != nil || got != want {
+		t.Errorf("the pod sees %q (%v), want %q", got, err, want)
+	}
+	must(t, l.wantEffects(claim, effects...))
+	remove(t, &corev1.Pod{ObjectMeta: objectMeta(l.namespace, "user")})
+	removeClaim(t, claim)
+	must(t, l.wantEffects(claim, append(effects, "delete")...))
+}
+
 // A volume grows on its node while a pod uses it.
 func TestVolumeGrows_OnTheNodeThatUsesIt(t *testing.T) {
 	t.Parallel()
@@ -149,14 +166,7 @@ func TestVolumeGrows_OnTheNodeThatUsesIt(t *testing.T) {
 	claim := l.claim(t, "data")
 	apply(t, l.namespace, clientPod("user", "data", "node1"))
 	waitRunning(t, l.namespace, "user")
-	request(t, claim, "2Gi")
-	awaitCapacity(t, claim, "2Gi")
-	if got, err := inPod(t.Context(), l.namespace, "user", "cat /data/.size /data/.grown"); err != nil || got != "2147483648\n2147483648\n" {
-		t.Errorf("the pod sees %q (%v)", got, err)
-	}
-	must(t, l.wantEffects(claim, "create", "expand", "grow"))
-	remove(t, &corev1.Pod{ObjectMeta: objectMeta(l.namespace, "user")})
-	removeClaim(t, claim)
+	l.growInUse(t, claim, "2Gi", "create", "expand", "grow")
 }
 
 // A volume grows on the node that gets it for a pod, and again while the pod uses it. If the expansion pod on the node fails, the reason is
@@ -185,14 +195,5 @@ func TestVolumeGrows_OnItsNode(t *testing.T) {
 	l.unhook(t, "grow")
 	waitRunning(t, l.namespace, "user")
 	awaitCapacity(t, claim, "2Gi")
-
-	request(t, claim, "3Gi")
-	awaitCapacity(t, claim, "3Gi")
-	if got, err := inPod(t.Context(), l.namespace, "user", "cat /data/.size /data/.grown"); err != nil || got != "3221225472\n3221225472\n" {
-		t.Errorf("the pod sees %q (%v)", got, err)
-	}
-	must(t, l.wantEffects(claim, "create", "expand", "grow", "expand", "grow"))
-	remove(t, &corev1.Pod{ObjectMeta: objectMeta(l.namespace, "user")})
-	removeClaim(t, claim)
-	must(t, l.wantEffects(claim, "create", "expand", "grow", "expand", "grow", "delete"))
+	l.growInUse(t, claim, "3Gi", "create", "expand", "grow", "expand", "grow")
 }
