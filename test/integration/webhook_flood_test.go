@@ -25,8 +25,8 @@ import (
 	"github.com/albertofaria/pav/test/scrape"
 )
 
-// controllerContainer returns the memory limit of the controller agent in deployment.yaml, and its GOMEMLIMIT.
-func controllerContainer(t *testing.T) (limit int64, soft string) {
+// controllerContainer returns the memory limit of the controller agent in deployment.yaml, and what it sets of Go's runtime.
+func controllerContainer(t *testing.T) (limit int64, runtimeSettings []string) {
 	t.Helper()
 	objects, err := manifests()
 	if err != nil {
@@ -42,14 +42,14 @@ func controllerContainer(t *testing.T) (limit int64, soft string) {
 		}
 		container := deployment.Spec.Template.Spec.Containers[0]
 		for _, variable := range container.Env {
-			if variable.Name == "GOMEMLIMIT" {
-				soft = variable.Value
+			if variable.Name == "GOMEMLIMIT" || variable.Name == "GOGC" {
+				runtimeSettings = append(runtimeSettings, variable.Name+"="+variable.Value)
 			}
 		}
-		return container.Resources.Limits.Memory().Value(), soft
+		return container.Resources.Limits.Memory().Value(), runtimeSettings
 	}
 	t.Fatal("there is no Deployment")
-	return 0, ""
+	return 0, nil
 }
 
 // process is the controller agent as its container runs it: a process of the program itself, with a token and a memory
@@ -82,11 +82,11 @@ func (w *webhook) launchProcess(t *testing.T) (*process, *replica) {
 		t.Fatal(err)
 	}
 	r := &replica{address: freeAddress(t), probes: freeAddress(t)}
-	limit, soft := controllerContainer(t)
+	limit, runtimeSettings := controllerContainer(t)
 	metrics := freeAddress(t)
 	p := &process{limit: limit, metrics: metrics, ended: make(chan error, 1), command: exec.CommandContext(lasting(t), program, "controller",
 		"--namespace", namespace, "--metrics-address", metrics, "--probe-address", r.probes, "--webhook-address", r.address)}
-	p.command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "GOMEMLIMIT="+soft)
+	p.command.Env = append(append(os.Environ(), "KUBECONFIG="+kubeconfig), runtimeSettings...)
 	p.command.Stdout, p.command.Stderr = &p.log, &p.log
 	if err := p.command.Start(); err != nil {
 		t.Fatal(err)
