@@ -205,6 +205,13 @@ demo-images: $(CLUSTER) $(EXAMPLE_IMAGES) ## Load the images that the examples n
 # API servers. The end-to-end tests alone leave a third of two cores idle.
 SIDE_BY_SIDE := test-e2e+test-e2e-alone,test-conformance+test-integration-node,test-integration-controller-2+test-integration-controller-1,test-simulation
 
+# Three processes, each with an API server of its own.
+INTEGRATION := test-integration-node test-integration-controller-1 test-integration-controller-2
+
+# There is more memory than time, so what checks the tests, compiles them and runs them collects garbage less often. The test clusters
+# do so by themselves.
+test test-long test-race lint compile test-unit test-simulation $(INTEGRATION): export GOGC := 300
+
 .PHONY: test
 test: ## Run every test that a change must pass, and print how long each part took
 	@test/parts/run test packages verify lint test-unit compile $(SIDE_BY_SIDE)
@@ -266,8 +273,6 @@ SIMULATED := ^Test(AgentStoppedAfterEachWrite|StaleCache|UnreliableLine)
 # What takes longest is left to test-long, too, where make test has the same of another kind of object, or unit tests alone are enough.
 LONGEST := ^Test(COSIProposal_WithAnAgentThatIsStopped|GrantPod_OfAStalledLeader_While)|^TestBucketCreationPod_OfAStalled/claim_chose
 
-# Three processes, each with an API server of its own.
-INTEGRATION := test-integration-node test-integration-controller-1 test-integration-controller-2
 INTEGRATION_TEST = assets=$$($(CLUSTER) build) && cd test/integration && KUBEBUILDER_ASSETS=$$assets ../../bin/integration.test -test.v -test.timeout 45m
 FIRST_HALF := ^Test([A-N]|P[eo])
 
