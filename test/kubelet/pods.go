@@ -4,12 +4,14 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -109,10 +111,15 @@ func (k *Kubelet) run(ctx, running context.Context, p *Pod) {
 	_ = os.RemoveAll(filepath.Join(k.Dir, "pods", string(pod.UID)))
 	k.moving.Add(-1)
 	<-running.Done()
-	if ctx.Err() == nil {
-		var now int64
-		_ = k.admin.Delete(ctx, pod, &client.DeleteOptions{GracePeriodSeconds: &now, Preconditions: &metav1.Preconditions{UID: &pod.UID}})
-	}
+	var now int64
+	last := &client.DeleteOptions{GracePeriodSeconds: &now, Preconditions: &metav1.Preconditions{UID: &pod.UID}}
+	k.Until(ctx, func(ctx context.Context) error {
+		err := k.admin.Delete(ctx, pod, last)
+		if apierrors.IsConflict(err) {
+			return nil // Another pod has the name by now.
+		}
+		return client.IgnoreNotFound(err)
+	})
 }
 
 // bind binds a pod to the node, as the scheduler does.
@@ -191,33 +198,44 @@ func (k *Kubelet) podVolume(uid, name string) string {
 
 // watchStages simulates the garbage collector of Kubernetes: it deletes the pods of PavStages that are gone.
 func (k *Kubelet) watchStages(ctx context.Context) {
+	ours := client.MatchingLabels{pavv1.NodeLabel: workflow.Hash(k.Node)}
 	for ctx.Err() == nil {
-		events, err := k.admin.Watch(ctx, &pavv1.PavStageList{}, client.MatchingLabels{pavv1.NodeLabel: workflow.Hash(k.Node)})
+		events, err := k.admin.Watch(ctx, &pavv1.PavStageList{}, ours)
 		if err != nil {
 			k.rest(ctx)
 			continue
 		}
+		k.Until(ctx, k.collectAll) // also what was deleted while nothing was watched
 		for event := range events.ResultChan() {
-			if stage, ok := event.Object.(*pavv1.PavStage); ok && event.Type == watch.Deleted {
-				k.Until(ctx, func(ctx context.Context) error { return k.collect(ctx, stage) })
+			if event.Type == watch.Deleted {
+				k.Until(ctx, k.collectAll)
 			}
 		}
 	}
 }
 
-func (k *Kubelet) collect(ctx context.Context, stage *pavv1.PavStage) error {
+// collectAll deletes the node's pods whose PavStage is gone.
+func (k *Kubelet) collectAll(ctx context.Context) error {
 	pods := &corev1.PodList{}
-	if err := k.admin.List(ctx, pods, client.MatchingLabels{pavv1.StageLabel: stage.Name}); err != nil {
+	if err := k.admin.List(ctx, pods, client.MatchingLabels{pavv1.NodeLabel: workflow.Hash(k.Node)}); err != nil {
 		return err
 	}
+	var errs []error
 	for i := range pods.Items {
-		pod := &pods.Items[i]
-		if owner := metav1.GetControllerOf(pod); owner == nil || owner.UID != stage.UID || pod.DeletionTimestamp != nil {
-			continue
-		}
-		if err := client.IgnoreNotFound(k.admin.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})); err != nil {
-			return err
-		}
+		errs = append(errs, k.collect(ctx, &pods.Items[i]))
 	}
-	return nil
+	return errors.Join(errs...)
+}
+
+// collect deletes a pod if its PavStage is gone.
+func (k *Kubelet) collect(ctx context.Context, pod *corev1.Pod) error {
+	owner := metav1.GetControllerOf(pod)
+	if owner == nil || owner.Kind != "PavStage" || pod.DeletionTimestamp != nil {
+		return nil
+	}
+	stage := &pavv1.PavStage{}
+	if err := k.admin.Get(ctx, client.ObjectKey{Name: owner.Name}, stage); client.IgnoreNotFound(err) != nil || err == nil && stage.UID == owner.UID {
+		return err
+	}
+	return client.IgnoreNotFound(k.admin.Delete(ctx, pod, client.Preconditions{UID: &pod.UID}))
 }
