@@ -2,12 +2,14 @@ package integration
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"testing"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -79,10 +81,12 @@ func TestUninstallation(t *testing.T) {
 	}
 }
 
-// checkNothingLeft is how every test ends, when its agent has.
+// checkNothingLeft is how every test ends, when its agent has. What a failed test has left of these kinds is removed, so that the tests
+// that follow say only what is wrong with themselves.
 func checkNothingLeft(tb testing.TB, c *cluster) {
 	tb.Helper()
 	agent.CheckNoGoroutines(tb)
+	var left []client.Object
 	for _, list := range []client.ObjectList{
 		&pavv1.PavProvisionerList{}, &pavv1.PavVolumeList{}, &pavv1.PavStageList{}, &pavv1.PavSnapshotList{},
 		&snapshotv1.VolumeSnapshotList{}, &snapshotv1.VolumeSnapshotContentList{}, &snapshotv1.VolumeSnapshotClassList{},
@@ -91,6 +95,19 @@ func checkNothingLeft(tb testing.TB, c *cluster) {
 		if err := c.Admin.List(lasting(tb), list); err != nil {
 			tb.Error(err)
 		}
-		eachItem(tb, list, func(object client.Object) { tb.Errorf("%T %s is left", object, object.GetName()) })
+		eachItem(tb, list, func(object client.Object) {
+			tb.Errorf("%T %s is left", object, object.GetName())
+			left = append(left, object)
+		})
+	}
+	for _, object := range left {
+		// In this order: controllers add their finalizers again to what is not being deleted.
+		err := errors.Join(
+			client.IgnoreNotFound(c.Admin.Delete(lasting(tb), object, client.GracePeriodSeconds(0))),
+			client.IgnoreNotFound(c.Admin.Patch(lasting(tb), object, client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"finalizers": null}}`)))),
+		)
+		if err != nil {
+			tb.Error(err)
+		}
 	}
 }

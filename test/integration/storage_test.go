@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -253,12 +255,16 @@ func TestCreationPodRemovedByForce_IsNotReverted(t *testing.T) {
 	}
 }
 
-// removeByForce removes a pod immediately, with its finalizers, as nobody should.
-func removeByForce(t *testing.T, c *cluster, pod *corev1.Pod) {
-	t.Helper()
-	mustPatch(t, c, pod, func(p *corev1.Pod) { p.Finalizers = nil })
-	if err := c.Admin.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
-		t.Fatal(err)
+// removeByForce removes an object immediately, with its finalizers, as nobody should.
+func removeByForce(tb testing.TB, c *cluster, object client.Object) {
+	tb.Helper()
+	free := client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"finalizers": null}}`))
+	err := errors.Join(
+		client.IgnoreNotFound(c.Admin.Patch(lasting(tb), object, free)),
+		client.IgnoreNotFound(c.Admin.Delete(lasting(tb), object, client.GracePeriodSeconds(0))),
+	)
+	if err != nil {
+		tb.Fatal(err)
 	}
-	gone(t, c, pod)
+	gone(tb, c, object)
 }
