@@ -15,42 +15,14 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/albertofaria/pav/test/controlplane"
 	"github.com/albertofaria/pav/test/flood"
 	"github.com/albertofaria/pav/test/scrape"
 )
-
-// controllerContainer returns the memory limit of the controller agent in deployment.yaml, and what it sets of Go's runtime.
-func controllerContainer(t *testing.T) (limit int64, runtimeSettings []string) {
-	t.Helper()
-	objects, err := manifests()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, object := range objects {
-		if object.GetKind() != "Deployment" {
-			continue
-		}
-		deployment := &appsv1.Deployment{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, deployment); err != nil {
-			t.Fatal(err)
-		}
-		container := deployment.Spec.Template.Spec.Containers[0]
-		for _, variable := range container.Env {
-			if variable.Name == "GOMEMLIMIT" || variable.Name == "GOGC" {
-				runtimeSettings = append(runtimeSettings, variable.Name+"="+variable.Value)
-			}
-		}
-		return container.Resources.Limits.Memory().Value(), runtimeSettings
-	}
-	t.Fatal("there is no Deployment")
-	return 0, nil
-}
 
 // process is the controller agent as its container runs it: a process of the program itself, with a token and a memory
 // limit.
@@ -82,11 +54,18 @@ func (w *webhook) launchProcess(t *testing.T) (*process, *replica) {
 		t.Fatal(err)
 	}
 	r := &replica{address: freeAddress(t), probes: freeAddress(t)}
-	limit, runtimeSettings := controllerContainer(t)
+	objects, err := manifests()
+	if err != nil {
+		t.Fatal(err)
+	}
+	limit, settings, err := controlplane.ControllerLimits(objects)
+	if err != nil {
+		t.Fatal(err)
+	}
 	metrics := freeAddress(t)
 	p := &process{limit: limit, metrics: metrics, ended: make(chan error, 1), command: exec.CommandContext(lasting(t), program, "controller",
 		"--namespace", namespace, "--metrics-address", metrics, "--probe-address", r.probes, "--webhook-address", r.address)}
-	p.command.Env = append(append(os.Environ(), "KUBECONFIG="+kubeconfig), runtimeSettings...)
+	p.command.Env = append(append(os.Environ(), "KUBECONFIG="+kubeconfig), settings...)
 	p.command.Stdout, p.command.Stderr = &p.log, &p.log
 	if err := p.command.Start(); err != nil {
 		t.Fatal(err)

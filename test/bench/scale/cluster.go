@@ -7,10 +7,8 @@ import (
 	"sync"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -58,32 +56,10 @@ func begin(ctx context.Context, s settings) (*cluster, error) {
 	if c.agent, err = c.plane.ControllerAgent(); err != nil {
 		return c, err
 	}
-	if c.limits, err = limitsOf(objects, "controller-agent"); err != nil {
+	if _, c.limits, err = controlplane.ControllerLimits(objects); err != nil {
 		return c, err
 	}
 	return c, c.watchClaims(watching)
-}
-
-// limitsOf returns the variables of Go's runtime that a Deployment gives to its container.
-func limitsOf(objects []*unstructured.Unstructured, name string) (limits []string, err error) {
-	for _, object := range objects {
-		if object.GetKind() != "Deployment" || object.GetName() != name {
-			continue
-		}
-		deployment := &appsv1.Deployment{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, deployment); err != nil {
-			return nil, fmt.Errorf("decoding Deployment %q: %w", name, err)
-		}
-		for _, v := range deployment.Spec.Template.Spec.Containers[0].Env {
-			if v.Name == "GOGC" || v.Name == "GOMEMLIMIT" {
-				limits = append(limits, v.Name+"="+v.Value)
-			}
-		}
-	}
-	if limits == nil {
-		return nil, fmt.Errorf("no Deployment %q sets GOGC or GOMEMLIMIT", name)
-	}
-	return limits, nil
 }
 
 // end ends all processes.
