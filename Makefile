@@ -241,25 +241,25 @@ bin/govulncheck: test/tools/govulncheck/go.mod
 vuln: bin/govulncheck ## Look for known vulnerabilities that PaV's programs reach; takes the database at vuln.go.dev
 	@test/vuln bin/govulncheck ./cmd/...
 
-# Go keeps no track of pages and examples, which are outside the modules that check them. "make lint" has vetted the code, and tests
-# without tables for debuggers are linked in three quarters of the time.
-UNIT_TEST := go test -vet=off -ldflags '-s -w'
+# "make lint" has vetted the code, and tests without tables for debuggers are linked in three quarters of the time.
+GO_TEST := go test -vet=off -ldflags '-s -w'
 
+# Go keeps no track of pages and examples, which are outside the modules that check them: -count=1 runs those tests each time.
 .PHONY: test-unit
 test-unit: packages bin/helm bin/versitygw ## Run the unit tests, those on real mounts, and those of the templates
-	$(UNIT_TEST) -race -timeout 30m ./cmd/... ./deploy ./hack/... ./internal/...
-	$(UNIT_TEST) ./jinja/... ./test/jinja/... ./test/bench/... ./test/examples/... ./test/objectstore ./test/parts ./test/reference/...
-	$(UNIT_TEST) -race -run Concurrently ./test/jinja/sandbox
-	cd hack/image && $(UNIT_TEST) ./...
-	cd test/cluster && $(UNIT_TEST) -count=1 ./...
-	cd test/commands && $(UNIT_TEST) -count=1 ./...
-	cd test/conformance && $(UNIT_TEST) . ./report ./internal/... ./populator/...
+	$(GO_TEST) -race -timeout 30m ./cmd/... ./deploy ./hack/... ./internal/...
+	$(GO_TEST) ./jinja/... ./test/jinja/... ./test/bench/... ./test/examples/... ./test/objectstore ./test/parts ./test/reference/...
+	$(GO_TEST) -race -run Concurrently ./test/jinja/sandbox
+	cd hack/image && $(GO_TEST) ./...
+	cd test/cluster && $(GO_TEST) -count=1 ./...
+	cd test/commands && $(GO_TEST) -count=1 ./...
+	cd test/conformance && $(GO_TEST) . ./report ./internal/... ./populator/...
 
 # The same seeds each time: what a change breaks is its own.
 .PHONY: test-simulation
 test-simulation: ## Simulate a cluster's bad days for a minute
-	go test -count=1 ./test/simulation/kubernetes ./test/simulation/node ./test/simulation/scenes ./test/simulation/world
-	go test -count=1 -timeout 30m ./test/simulation -during 60s
+	$(GO_TEST) -count=1 ./test/simulation/kubernetes ./test/simulation/node ./test/simulation/scenes ./test/simulation/world
+	$(GO_TEST) -count=1 -timeout 30m ./test/simulation -during 60s
 
 .PHONY: simulate
 simulate: ## Simulate a cluster's bad days from seeds: make simulate SEEDS=1000 SEED=7, or ARGS="-seed 7 -seeds 1 -history"
@@ -271,20 +271,20 @@ RACED := ^Test(LeaderStalls|Node_LifeOfAVolume|WaitForFirstConsumer)
 # What the simulation holds at every write, too, is left to test-long.
 SIMULATED := ^Test(AgentStoppedAfterEachWrite|StaleCache|UnreliableLine)
 # What takes longest is left to test-long, too, where make test has the same of another kind of object, or unit tests alone are enough.
-LONGEST := ^Test(COSIProposal_WithAnAgentThatIsStopped|GrantPod_OfAStalledLeader_While)|^TestBucketCreationPod_OfAStalled/claim_chose
+LONGEST := ^Test(COSIProposal_WithAnAgentThatIsStopped|GrantPod_OfAStalledLeader_While)|^TestBucketCreationPod_OfAStalled/claim_chose|^TestObjectBucketClaim_WithAnAgent/all_succeed|^TestNode_Sanity/block
 
 INTEGRATION_TEST = assets=$$($(CLUSTER) build) && cd test/integration && KUBEBUILDER_ASSETS=$$assets ../../bin/integration.test -test.v -test.timeout 45m
 FIRST_HALF := ^Test([A-N]|P[eo])
 
 bin/integration.test: $(GO_FILES) $(wildcard test/integration/*.go test/agent/*.go test/flood/*.go test/kubelet/*.go test/reference/*.go test/reference/chainsaw/*.go test/scrape/*.go test/seed/*.go test/simulation/*/*.go) go.mod go.sum
-	go test -c -o $@ ./test/integration
+	$(GO_TEST) -c -o $@ ./test/integration
 
 .PHONY: test-integration $(INTEGRATION)
 test-integration: $(INTEGRATION) ## Run the agents against a real kube-apiserver and etcd
 
 test-integration-node: $(CLUSTER) bin/integration.test
-	KUBEBUILDER_ASSETS="$$($(CLUSTER) build)" go test -race -count=1 -timeout 45m -run '$(RACED)' ./test/integration
-	$(INTEGRATION_TEST) -test.run '^TestNode_' -test.skip '$(RACED)'
+	KUBEBUILDER_ASSETS="$$($(CLUSTER) build)" $(GO_TEST) -race -count=1 -timeout 45m -run '$(RACED)' ./test/integration
+	$(INTEGRATION_TEST) -test.run '^TestNode_' -test.skip '$(RACED)|$(LONGEST)'
 
 test-integration-controller-1: $(CLUSTER) bin/helm bin/integration.test $(REFERENCE)
 	$(INTEGRATION_TEST) -test.run '$(FIRST_HALF)' -test.skip '^TestNode_|$(RACED)|$(SIMULATED)|$(LONGEST)'
@@ -294,19 +294,19 @@ test-integration-controller-2: $(CLUSTER) bin/helm bin/integration.test $(REFERE
 
 # The end-to-end tests; also what installs PaV for the storage suite, and looks for what is left.
 bin/e2e.test: $(GO_FILES) $(wildcard test/e2e/*.go test/e2e/testdata/* test/agent/*.go test/flood/*.go test/scrape/*.go test/seed/*.go test/simulation/*/*.go) go.mod go.sum
-	go test -c -o $@ ./test/e2e
+	$(GO_TEST) -c -o $@ ./test/e2e
 
 # Those that stop agents, components of Kubernetes or nodes, or count what the agents do, run one by one. Some of these
 # are left to the other cluster, where they run before the rest, so that both take the same time.
 ALONE := ^Test(APIServerDown|Agents|ExclusiveVolume_OldNodeIsCutOff|Kubelet(Stopped|Forgets)|Load_Claims|Node(Agents|Drained|Lost|Pressure|Rebooted|Restarted|Shutdown)|Uninstall|VolumeInUse)
 SOAK := ^TestSoak$$
-# What the simulation and the integration tests hold, too, is left to test-long, and so is what takes longest.
+# What the simulation, the integration tests or other end-to-end tests hold, too, is left to test-long, and so is what takes longest.
 CRASHED := ^Test(ControllerStopped|ControllerRestarted|LeaderMoves|UnreliableAPIServer|CreationPod(Evicted|DeletedByForce)|Deletion(_WaitsForTheLastStage|PodDeletedByForce)|DynamicVolume_OnOneThatWaits|NodeLostDuringCreation|RevertingFails)
-HELD := ^Test(Claim(Deleted(BetweenAttempts|When|WhileReverting|WhileThePod)|Replaced)|CreationPod(AgainstPodSecurity|FitsNoNode|OverQuota)|DefinitionChanges|DeletionPodFitsNoNode|ProvisionerDeletedWhile|Records_|Scope_|StaticVolume_OfAProvisioner|TopologyOutside|VolumeGrows_(AndItsClaim|ThatAnAdministrator))
+HELD := ^Test(BucketName_|BucketThatExists_|Claim(Deleted(BetweenAttempts|DuringCreation|When|WhileReverting|WhileThePod)|Replaced)|CreationPod(AgainstPodSecurity|FitsNoNode|InANamespace|IsReady_AndItsClaim|OverQuota)|CreationTemplate|DefinitionChanges|DeletedProvisioner|Deletion(_NeedsNo|PodFitsNoNode)|DynamicVolume_Def|ExclusiveVolume_OldNodesUnstaging|HandleOfARetained|NodeDrained_Where|NodeRestarted|ProvisionerDeletedWhile|ReclaimPolicy|Records_|RetainedVolume|Scope_|SecretOfAnother|Snapshot_Fails|StaticVolume(_IsValidated|_OfAProvisioner|$$)|TopologyOutside|Uninstall_WhileARetained|VolumeGrows_(AndItsClaim|ThatAnAdministrator))
 DISTURBED := ^TestAgentsKilledAtAnyMoment_ClientsContinue$$
 LENGTHY := ^Test(AllowedTopologies|Attack_FloodOfInline|BlockVolume_Moves|DynamicVolume_OnAnother|Example_(Buckets|DirectoryCopies|LocalPath|LoopDevice|ObjectStore|ReflinkFiles)|FUSEDaemonKilled(Repeatedly|_ClientDeleted|_WithoutRecovery)|FiveProvisioners|KubectlTest_DeletionFails|Load_|ManyVolumesInOnePod|Metrics_CoverTheLife|NodeAgentsRolledOut|NodePressure_StagingPodOfLowerPriority|NodeShutdown|Restored_|Rotation_ClientThat|SelectedNodeWithoutRoom|SnapshotUnderWrites|TenClients|Uninstall_WithHelm|VolumeGrows_OnItsNode)
 # Of tests that do the same with several volumes or results, make test runs one or two.
-VARIANTS := ^TestUnusableResults$$/^(capacity-(missing|no-quantity|field)|handle-(of|too|no))|^TestExclusiveVolume_OldNodesUnstagingFails/ext4|^TestScopePod_EachClient/fuse|^TestKubectlNew_/^(layer|fuse|local)
+VARIANTS := ^TestUnusableResults$$/^(capacity-(missing|no-quantity|field)|handle-(of|too|no))|^TestScopePod_EachClient/fuse|^TestKubectlNew_/^(layer|fuse|local)
 E2E := $(CLUSTER) bin/pav.tar bin/kubectl-pav bin/helm bin/e2e.test $(EXAMPLE_IMAGES)
 
 .PHONY: test-e2e
@@ -315,7 +315,7 @@ test-e2e: $(E2E) ## Run the end-to-end tests that can share a real cluster
 
 .PHONY: test-e2e-alone
 test-e2e-alone: $(E2E) ## Run the end-to-end tests that need a real cluster for themselves
-	test/e2e/run $(CLUSTER) bin/pav.tar -test.run '$(ALONE)' -test.skip '^TestAgentsOfDifferentVersions|$(CRASHED)|$(DISTURBED)|$(LENGTHY)'
+	test/e2e/run $(CLUSTER) bin/pav.tar -test.run '$(ALONE)' -test.skip '^TestAgentsOfDifferentVersions|$(CRASHED)|$(HELD)|$(DISTURBED)|$(LENGTHY)'
 
 # The driver whose volumes are shared by all nodes; test-long has the other two.
 .PHONY: test-conformance
