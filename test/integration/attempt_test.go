@@ -129,6 +129,7 @@ func TestClaimChangedWhileItIsValidated_IsValidatedAgain(t *testing.T) {
 	annotate(t, as, claim, "share", "theirs")
 	end(t, c, creation, workflow.Result{}, 0)
 	bound(t, c, claim)
+	exists(t, c, volume, "has a copy of the claim as it is", func(v *pavv1.PavVolume) bool { return copyOf(t, v).Annotations["share"] == "theirs" })
 	if err := as.Delete(t.Context(), claim); err != nil {
 		t.Fatal(err)
 	}
