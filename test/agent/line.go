@@ -44,6 +44,8 @@ type Line struct {
 	strikes  Strikes
 	gates    map[string]chan struct{} // by resource whose watches are held
 	expired  map[string]bool          // the watches that cannot be resumed
+	unread   string                   // the resource whose reads are held
+	reads    chan struct{}            // is closed when they may go on
 }
 
 // Faults are the faults of a line. They occur at random.
@@ -99,6 +101,9 @@ func (l *Line) send(request *http.Request, next http.RoundTripper) (*http.Respon
 		return nil, errCut
 	}
 	request = l.inJSON(l.stall(request))
+	if err := l.awaitReads(request); err != nil {
+		return nil, err
+	}
 	before, after := l.fails(request)
 	if before {
 		return nil, errFails
@@ -203,6 +208,15 @@ func (l *Line) Resume() []string {
 	return slices.Clone(l.held)
 }
 
+// ResumeAndCut sends the held requests of a stalled agent, and cuts the line after the first write that succeeds: the agent makes no
+// other requests.
+func (l *Line) ResumeAndCut() {
+	l.mu.Lock()
+	l.CutAfter = len(l.writes) + 1
+	l.mu.Unlock()
+	l.Resume()
+}
+
 // count counts a request, and reports whether the line is to be cut after it.
 func (l *Line) count(request *http.Request, response *http.Response) bool {
 	l.mu.Lock()
@@ -240,6 +254,32 @@ func (l *Line) Hold(resource string) (release func()) {
 		delete(l.gates, resource)
 		close(gate)
 	})
+}
+
+// HoldReads stops the reads of a resource, other than watches, until the returned function is called. It holds those of one resource at
+// a time.
+func (l *Line) HoldReads(resource string) (release func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	gate := make(chan struct{})
+	l.unread, l.reads = resource, gate
+	return sync.OnceFunc(func() { close(gate) })
+}
+
+// awaitReads waits while reads of a request's resource are held.
+func (l *Line) awaitReads(request *http.Request) error {
+	l.mu.Lock()
+	resource, gate := l.unread, l.reads
+	l.mu.Unlock()
+	if gate == nil || request.Method != http.MethodGet || isWatch(request) || !slices.Contains(strings.Split(request.URL.Path, "/"), resource) {
+		return nil
+	}
+	select {
+	case <-gate:
+		return nil
+	case <-request.Context().Done():
+		return request.Context().Err()
+	}
 }
 
 // gate counts a part of a watch that is late. It returns the channel for which the part still has to wait; nil means

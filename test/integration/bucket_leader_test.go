@@ -79,12 +79,13 @@ func (l *twoLeaders) takeOver(t *testing.T) {
 	awaitLeader(t, l.c, stalled)
 }
 
-// runLate lets the first leader create its pod while the second one does not see that, and takes the pod to its end. The second one sees
-// the pod after see is called.
+// runLate lets the first leader create its pod while the second one does not see that, and takes the pod to its end. Neither leader acts
+// before that: each would stop a pod that is not recorded. The second one's cache has the pod after see is called.
 func (l *twoLeaders) runLate(t *testing.T, kind string, result func(*corev1.Pod) workflow.Result) (see func()) {
 	t.Helper()
 	see = l.second.Line.Hold("pods")
-	l.first.Line.Resume()
+	defer l.second.Line.HoldReads("pods")()
+	l.first.Line.ResumeAndCut()
 	var late *corev1.Pod
 	eventually(t, "the late pod exists", func(ctx context.Context) (bool, string) {
 		pods := &corev1.PodList{}
