@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -19,11 +20,6 @@ import (
 	nodestage "github.com/albertofaria/pav/internal/node/stage"
 	"github.com/albertofaria/pav/test/kubelet"
 )
-
-// movesWithin is how soon a volume must be staged after it was unstaged elsewhere: ten times the second that is promised, as
-// the machine may be slow. An undisturbed machine takes a tenth of a second. A call that looks again only when its watch
-// ends takes up to 30 seconds.
-const movesWithin = 10 * time.Second
 
 // inTime is as long as a call of kubelet's may take.
 const inTime = 2 * time.Minute
@@ -178,7 +174,7 @@ func (n *node) wantEvent(t *testing.T, object client.Object, reason, message str
 }
 
 // A ReadWriteOnce volume moves to another node. The call of kubelet there returns at once what it waits for; its next call
-// waits until the first node has unstaged the volume, and stages it then.
+// waits until the first node has unstaged the volume, and stages it then. It acts on an event: the API server ends its watch too late.
 func TestNode_VolumeMoves_WithinOneCall(t *testing.T) {
 	former := newNode(t, workers(t, newDevices(t)))
 	next := former.beside(t, workers(t, newDevices(t)))
@@ -188,6 +184,9 @@ func TestNode_VolumeMoves_WithinOneCall(t *testing.T) {
 	watching := make(chan struct{}, 1)
 	next.agentConfig = gated(t, next.agentConfig, func(r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/pavstages") && strings.Contains(r.URL.RawQuery, "fieldSelector=metadata.name") {
+			query := r.URL.Query()
+			query.Set("timeoutSeconds", strconv.Itoa(10*int(inTime.Seconds())))
+			r.URL.RawQuery = query.Encode()
 			select {
 			case watching <- struct{}{}:
 			default:
@@ -215,11 +214,7 @@ func TestNode_VolumeMoves_WithinOneCall(t *testing.T) {
 	if err := <-answer; err != nil {
 		t.Errorf("the call that waited: %v", err)
 	}
-	took := time.Since(unstaged).Round(time.Millisecond)
-	t.Logf("the volume was staged %s after it had been unstaged", took)
-	if took > movesWithin {
-		t.Errorf("that is more than %s", movesWithin)
-	}
+	t.Logf("the volume was staged %s after it had been unstaged", time.Since(unstaged).Round(time.Millisecond))
 	next.publish(t, v, clientOf(v, 1))
 	next.wantRead(t, v, clientOf(v, 1))
 	next.unpublish(t, v, clientOf(v, 1))
