@@ -88,9 +88,11 @@ func (n *node) client(t *testing.T, v kubelet.Volume) *corev1.Pod {
 func (n *node) wantAnswer(t *testing.T, v kubelet.Volume, text string, call func(context.Context, kubelet.Volume) error) {
 	t.Helper()
 	n.succeed(t, "the answer "+text, func(ctx context.Context) error {
+		if err := n.age(ctx); err != nil {
+			return err
+		}
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
-		n.age(ctx, t)
 		err := call(ctx, v)
 		if err != nil && strings.Contains(err.Error(), text) {
 			return nil
@@ -100,11 +102,10 @@ func (n *node) wantAnswer(t *testing.T, v kubelet.Volume, text string, call func
 }
 
 // age makes the pods of the node look as if they had run for half a minute.
-func (n *node) age(ctx context.Context, t *testing.T) {
-	t.Helper()
+func (n *node) age(ctx context.Context) error {
 	pods := &corev1.PodList{}
 	if err := n.c.Admin.List(ctx, pods, client.HasLabels{pavv1.StageLabel}, client.MatchingFields{"spec.nodeName": n.Node}); err != nil {
-		t.Fatal(err)
+		return err
 	}
 	for i := range pods.Items {
 		pod := &pods.Items[i]
@@ -115,7 +116,8 @@ func (n *node) age(ctx context.Context, t *testing.T) {
 			}
 		}
 		if err := n.c.Admin.Status().Patch(ctx, pod, before); client.IgnoreNotFound(err) != nil {
-			t.Fatal(err)
+			return err
 		}
 	}
+	return nil
 }
