@@ -273,7 +273,7 @@ SIMULATED := ^Test(AgentStoppedAfterEachWrite|StaleCache|UnreliableLine)
 # What takes longest is left to test-long, too, where make test has the same of another kind of object, or unit tests alone are enough.
 LONGEST := ^Test(COSIProposal_WithAnAgentThatIsStopped|GrantPod_OfAStalledLeader_While)|^TestBucketCreationPod_OfAStalled/claim_chose|^TestObjectBucketClaim_WithAnAgent/all_succeed|^TestNode_Sanity/block
 
-INTEGRATION_TEST = assets=$$($(CLUSTER) build) && cd test/integration && KUBEBUILDER_ASSETS=$$assets ../../bin/integration.test -test.v -test.timeout 45m
+INTEGRATION_TEST = assets=$$($(CLUSTER) build) && cd test/integration && KUBEBUILDER_ASSETS=$$assets ../../bin/integration.test -test.v -test.timeout 80m
 FIRST_HALF := ^Test([A-N]|P[eo])
 
 bin/integration.test: $(GO_FILES) $(wildcard test/integration/*.go test/agent/*.go test/flood/*.go test/kubelet/*.go test/reference/*.go test/reference/chainsaw/*.go test/scrape/*.go test/seed/*.go test/simulation/*/*.go) go.mod go.sum
@@ -283,7 +283,7 @@ bin/integration.test: $(GO_FILES) $(wildcard test/integration/*.go test/agent/*.
 test-integration: $(INTEGRATION) ## Run the agents against a real kube-apiserver and etcd
 
 test-integration-node: $(CLUSTER) bin/integration.test
-	KUBEBUILDER_ASSETS="$$($(CLUSTER) build)" $(GO_TEST) -race -count=1 -timeout 45m -run '$(RACED)' ./test/integration
+	KUBEBUILDER_ASSETS="$$($(CLUSTER) build)" $(GO_TEST) -race -count=1 -timeout 80m -run '$(RACED)' ./test/integration
 	$(INTEGRATION_TEST) -test.run '^TestNode_' -test.skip '$(RACED)|$(LONGEST)'
 
 test-integration-controller-1: $(CLUSTER) bin/helm bin/integration.test $(REFERENCE)
