@@ -300,7 +300,7 @@ bin/e2e.test: $(GO_FILES) $(wildcard test/e2e/*.go test/e2e/testdata/* test/agen
 # are left to the other cluster, where they run before the rest, so that both take the same time.
 ALONE := ^Test(APIServerDown|Agents|ExclusiveVolume_OldNodeIsCutOff|Kubelet(Stopped|Forgets)|Load_Claims|Node(Agents|Drained|Lost|Pressure|Rebooted|Restarted|Shutdown)|Uninstall|VolumeInUse)
 SOAK := ^TestSoak$$
-# What the simulation, the integration tests or other end-to-end tests hold, too, is left to test-long, and so is what takes longest.
+# What the simulation or other tests hold, too, is left to test-long, and so is what takes longest.
 CRASHED := ^Test(ControllerStopped|ControllerRestarted|LeaderMoves|UnreliableAPIServer|CreationPod(Evicted|DeletedByForce)|Deletion(_WaitsForTheLastStage|PodDeletedByForce)|DynamicVolume_OnOneThatWaits|NodeLostDuringCreation|RevertingFails)
 HELD := ^Test(BucketName_|BucketThatExists_|Claim(Deleted(BetweenAttempts|DuringCreation|When|WhileReverting|WhileThePod)|Replaced)|CreationPod(AgainstPodSecurity|FitsNoNode|InANamespace|IsReady_AndItsClaim|OverQuota)|CreationTemplate|DefinitionChanges|DeletedProvisioner|Deletion(_NeedsNo|PodFitsNoNode)|DynamicVolume_Def|ExclusiveVolume_OldNodesUnstaging|HandleOfARetained|NodeDrained_Where|NodeRestarted|ProvisionerDeletedWhile|ReclaimPolicy|Records_|RetainedVolume|Scope_|SecretOfAnother|Snapshot_Fails|StaticVolume(_IsValidated|_OfAProvisioner|$$)|TopologyOutside|Uninstall_WhileARetained|VolumeGrows_(AndItsClaim|ThatAnAdministrator))
 DISTURBED := ^TestAgentsKilledAtAnyMoment_ClientsContinue$$

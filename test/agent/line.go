@@ -42,10 +42,14 @@ type Line struct {
 	lost     []string // the writes that lost a race
 	held     []string // the writes of a stalled agent
 	strikes  Strikes
-	gates    map[string]chan struct{} // by resource whose watches are held
-	expired  map[string]bool          // the watches that cannot be resumed
-	unread   string                   // the resource whose reads are held
-	reads    chan struct{}            // is closed when they may go on
+	gates    map[reads]chan struct{} // by what is held
+	expired  map[string]bool         // the watches that cannot be resumed
+}
+
+// reads are the watches of a resource, or its other reads.
+type reads struct {
+	resource string
+	watches  bool
 }
 
 // Faults are the faults of a line. They occur at random.
@@ -241,45 +245,48 @@ func (l *Line) count(request *http.Request, response *http.Response) bool {
 
 // Hold stops the watches of a resource, which must be one of Late, until the returned function is called.
 func (l *Line) Hold(resource string) (release func()) {
+	return l.hold(reads{resource: resource, watches: true})
+}
+
+// HoldReads stops the reads of a resource, other than watches, until the returned function is called.
+func (l *Line) HoldReads(resource string) (release func()) { return l.hold(reads{resource: resource}) }
+
+// hold adds a gate. The returned function opens and removes it.
+func (l *Line) hold(what reads) (release func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	gate := make(chan struct{})
 	if l.gates == nil {
-		l.gates = map[string]chan struct{}{}
+		l.gates = map[reads]chan struct{}{}
 	}
-	l.gates[resource] = gate
+	l.gates[what] = gate
 	return sync.OnceFunc(func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		delete(l.gates, resource)
+		delete(l.gates, what)
 		close(gate)
 	})
 }
 
-// HoldReads stops the reads of a resource, other than watches, until the returned function is called. It holds those of one resource at
-// a time.
-func (l *Line) HoldReads(resource string) (release func()) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	gate := make(chan struct{})
-	l.unread, l.reads = resource, gate
-	return sync.OnceFunc(func() { close(gate) })
-}
-
 // awaitReads waits while reads of a request's resource are held.
 func (l *Line) awaitReads(request *http.Request) error {
-	l.mu.Lock()
-	resource, gate := l.unread, l.reads
-	l.mu.Unlock()
-	if gate == nil || request.Method != http.MethodGet || isWatch(request) || !slices.Contains(strings.Split(request.URL.Path, "/"), resource) {
+	if request.Method != http.MethodGet || isWatch(request) {
 		return nil
 	}
-	select {
-	case <-gate:
-		return nil
-	case <-request.Context().Done():
-		return request.Context().Err()
+	for part := range strings.SplitSeq(request.URL.Path, "/") {
+		l.mu.Lock()
+		gate, held := l.gates[reads{resource: part}]
+		l.mu.Unlock()
+		if !held {
+			continue
+		}
+		select {
+		case <-gate:
+		case <-request.Context().Done():
+			return request.Context().Err()
+		}
 	}
+	return nil
 }
 
 // gate counts a part of a watch that is late. It returns the channel for which the part still has to wait; nil means
@@ -288,7 +295,7 @@ func (l *Line) gate(resource string) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.strikes.Late++
-	gate, held := l.gates[resource]
+	gate, held := l.gates[reads{resource: resource, watches: true}]
 	if !held {
 		return nil
 	}

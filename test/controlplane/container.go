@@ -10,7 +10,7 @@ import (
 )
 
 // ControllerLimits returns the memory limit of the controller agent's container, in bytes, as the Deployment among the objects has it,
-// and what the container sets of Go's runtime, as variables of an environment. It is an error if one of them is missing.
+// and what the container sets of Go's runtime, as variables of an environment. It is an error if there is no limit, or no setting.
 func ControllerLimits(objects []*unstructured.Unstructured) (memory int64, settings []string, err error) {
 	for _, object := range objects {
 		if object.GetKind() != "Deployment" || object.GetName() != "controller-agent" {

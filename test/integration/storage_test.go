@@ -2,7 +2,6 @@ package integration
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -255,16 +253,12 @@ func TestCreationPodRemovedByForce_IsNotReverted(t *testing.T) {
 	}
 }
 
-// removeByForce removes an object immediately, with its finalizers, as nobody should.
-func removeByForce(tb testing.TB, c *cluster, object client.Object) {
-	tb.Helper()
-	free := client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"finalizers": null}}`))
-	err := errors.Join(
-		client.IgnoreNotFound(c.Admin.Patch(lasting(tb), object, free)),
-		client.IgnoreNotFound(c.Admin.Delete(lasting(tb), object, client.GracePeriodSeconds(0))),
-	)
-	if err != nil {
-		tb.Fatal(err)
+// removeByForce removes a pod immediately, with its finalizers, as nobody should.
+func removeByForce(t *testing.T, c *cluster, pod *corev1.Pod) {
+	t.Helper()
+	mustPatch(t, c, pod, func(p *corev1.Pod) { p.Finalizers = nil })
+	if err := c.Admin.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
 	}
-	gone(tb, c, object)
+	gone(t, c, pod)
 }

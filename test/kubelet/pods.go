@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"os"
 	"path/filepath"
 	"time"
@@ -42,11 +41,15 @@ type worker struct {
 	deleted context.CancelFunc
 }
 
+// ours selects the node's PavStages and their pods.
+func (k *Kubelet) ours() client.MatchingLabels {
+	return client.MatchingLabels{pavv1.NodeLabel: workflow.Hash(k.Node)}
+}
+
 // watchPods runs the pods of the node until ctx ends.
 func (k *Kubelet) watchPods(ctx context.Context) {
-	ours := client.MatchingLabels{pavv1.NodeLabel: workflow.Hash(k.Node)}
 	for ctx.Err() == nil {
-		events, err := k.admin.Watch(ctx, &corev1.PodList{}, ours)
+		events, err := k.admin.Watch(ctx, &corev1.PodList{}, k.ours())
 		if err != nil {
 			k.rest(ctx)
 			continue
@@ -198,44 +201,47 @@ func (k *Kubelet) podVolume(uid, name string) string {
 
 // watchStages simulates the garbage collector of Kubernetes: it deletes the pods of PavStages that are gone.
 func (k *Kubelet) watchStages(ctx context.Context) {
-	ours := client.MatchingLabels{pavv1.NodeLabel: workflow.Hash(k.Node)}
 	for ctx.Err() == nil {
-		events, err := k.admin.Watch(ctx, &pavv1.PavStageList{}, ours)
+		events, err := k.admin.Watch(ctx, &pavv1.PavStageList{}, k.ours())
 		if err != nil {
 			k.rest(ctx)
 			continue
 		}
-		k.Until(ctx, k.collectAll) // also what was deleted while nothing was watched
+		// Some may have been deleted while nothing was watched.
+		k.Until(ctx, func(ctx context.Context) error { return k.collect(ctx, k.ours()) })
 		for event := range events.ResultChan() {
-			if event.Type == watch.Deleted {
-				k.Until(ctx, k.collectAll)
+			if stage, ok := event.Object.(*pavv1.PavStage); ok && event.Type == watch.Deleted {
+				k.Until(ctx, func(ctx context.Context) error {
+					return k.collect(ctx, client.MatchingLabels{pavv1.StageLabel: stage.Name})
+				})
 			}
 		}
 	}
 }
 
-// collectAll deletes the node's pods whose PavStage is gone.
-func (k *Kubelet) collectAll(ctx context.Context) error {
+// collect deletes those of the selected pods whose PavStage is gone.
+func (k *Kubelet) collect(ctx context.Context, selected client.MatchingLabels) error {
 	pods := &corev1.PodList{}
-	if err := k.admin.List(ctx, pods, client.MatchingLabels{pavv1.NodeLabel: workflow.Hash(k.Node)}); err != nil {
+	if err := k.admin.List(ctx, pods, selected); err != nil {
 		return err
 	}
-	var errs []error
 	for i := range pods.Items {
-		errs = append(errs, k.collect(ctx, &pods.Items[i]))
+		pod := &pods.Items[i]
+		owner := metav1.GetControllerOf(pod)
+		if owner == nil || owner.Kind != "PavStage" || pod.DeletionTimestamp != nil {
+			continue
+		}
+		stage := &pavv1.PavStage{}
+		err := k.admin.Get(ctx, client.ObjectKey{Name: owner.Name}, stage)
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		if err == nil && stage.UID == owner.UID {
+			continue
+		}
+		if err := client.IgnoreNotFound(k.admin.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})); err != nil {
+			return err
+		}
 	}
-	return errors.Join(errs...)
-}
-
-// collect deletes a pod if its PavStage is gone.
-func (k *Kubelet) collect(ctx context.Context, pod *corev1.Pod) error {
-	owner := metav1.GetControllerOf(pod)
-	if owner == nil || owner.Kind != "PavStage" || pod.DeletionTimestamp != nil {
-		return nil
-	}
-	stage := &pavv1.PavStage{}
-	if err := k.admin.Get(ctx, client.ObjectKey{Name: owner.Name}, stage); client.IgnoreNotFound(err) != nil || err == nil && stage.UID == owner.UID {
-		return err
-	}
-	return client.IgnoreNotFound(k.admin.Delete(ctx, pod, client.Preconditions{UID: &pod.UID}))
+	return nil
 }
