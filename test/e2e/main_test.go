@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -141,8 +143,29 @@ func verbose(manifests string) string {
 	return changed
 }
 
-// kubectl runs kubectl with the text as its standard input, and returns what it printed.
-func kubectl(ctx context.Context, input string, args ...string) (string, error) {
+// kubectl runs kubectl with the text as its standard input, and returns what it printed. It does so again if the API server
+// says that it has not done all of this in time.
+func kubectl(ctx context.Context, input string, args ...string) (out string, err error) {
+	limited, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	_ = poll(limited, func(context.Context) error {
+		out, err = tryKubectl(ctx, input, args...)
+		if err == nil || !late.MatchString(err.Error()) {
+			return nil
+		}
+		if args[0] == "create" && slices.Contains(args, "-f") {
+			args = append([]string{"apply"}, args[1:]...) // Some of the objects may exist by now.
+		}
+		return err
+	})
+	return out, err
+}
+
+// late finds the API server's words for a request that took too long on a busy machine: for instance, it waits ten seconds for
+// a webhook.
+var late = regexp.MustCompile(`(?s)TLS handshake timeout|\((InternalError|Timeout|ServerTimeout|ServiceUnavailable|TooManyRequests)\): .*(deadline exceeded|[Tt]imeout|timed out|try again)`)
+
+func tryKubectl(ctx context.Context, input string, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, "kubectl", args...)
 	command.Stdin = strings.NewReader(input)
 	out, err := command.CombinedOutput()
