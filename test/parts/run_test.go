@@ -93,9 +93,12 @@ func TestParts_ThatFail_SayAtTheEndWhatFailed(t *testing.T) {
 === RUN   TestWrong
 === RUN   TestWrong/part
 === NAME  TestWrong/part
-    wrong_test.go:1: got 1, want 2
+    wrong_test.go:1: got 1:
+        but want 2
+        and not 3
 === NAME  TestRight
     right_test.go:1: took 3 s
+        as always
 --- PASS: TestRight (3.00s)
 --- FAIL: TestWrong (0.00s)
     --- FAIL: TestWrong/part (1.00s)
@@ -103,10 +106,12 @@ FAIL
 `
 	const brief = `--- FAIL: TestWrong (0.00s)
     --- FAIL: TestWrong/part (1.00s)
-    wrong_test.go:1: got 1, want 2
+    wrong_test.go:1: got 1:
+        but want 2
+        and not 3
 FAIL
 `
-	const want = "--- FAIL: TestWrong (0.00s)\n    --- FAIL: TestWrong/part (1.00s)\n    wrong_test.go:1: got 1, want 2\n"
+	const want = "--- FAIL: TestWrong (0.00s)\n    --- FAIL: TestWrong/part (1.00s)\n    wrong_test.go:1: got 1:\n        but want 2\n        and not 3\n"
 	for name, said := range map[string]string{"verbose": verbose, "brief": brief} {
 		t.Run(name, func(t *testing.T) {
 			top := checkout(t)
@@ -115,7 +120,7 @@ FAIL
 			}
 			_, out, _ := runParts(t, top, "", "test", "tests")
 			_, summary, _ := strings.Cut(out, "minutes  result\n")
-			if !strings.Contains(summary, want) || strings.Contains(summary, "TestRight") || strings.Contains(summary, "took 3 s") {
+			if !strings.Contains(summary, want) || strings.Contains(summary, "TestRight") || strings.Contains(summary, "took 3 s") || strings.Contains(summary, "as always") {
 				t.Errorf("the summary is %q, want in it %q", summary, want)
 			}
 		})
