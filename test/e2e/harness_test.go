@@ -40,7 +40,7 @@ func beside(t *testing.T) string {
 func newNamespace(t *testing.T) string {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}
-	must(t, kube.Create(t.Context(), namespace))
+	eventually(t, "the test has a namespace", func(ctx context.Context) error { return kube.Create(ctx, namespace) })
 	t.Cleanup(func() {
 		if t.Failed() {
 			explain(t, namespace.Name)
@@ -96,9 +96,7 @@ func remove(t *testing.T, object client.Object) {
 	t.Helper()
 	ctx, cancel := cleanupContext(t)
 	defer cancel()
-	if err := client.IgnoreNotFound(kube.Delete(ctx, object)); err != nil {
-		t.Error(err)
-	}
+	beginRemoval(ctx, t, object)
 	if err := poll(ctx, func(ctx context.Context) error { return gone(ctx, object) }); err != nil {
 		t.Errorf("%T %s does not go: %v", object, object.GetName(), err)
 	}
@@ -110,7 +108,13 @@ func removeLater(t *testing.T, namespace *corev1.Namespace) {
 	t.Helper()
 	ctx, cancel := cleanupContext(t)
 	defer cancel()
-	if err := client.IgnoreNotFound(kube.Delete(ctx, namespace)); err != nil {
+	beginRemoval(ctx, t, namespace)
+}
+
+// beginRemoval asks the API server to delete an object, again if it does not answer.
+func beginRemoval(ctx context.Context, t *testing.T, object client.Object) {
+	t.Helper()
+	if err := poll(ctx, func(ctx context.Context) error { return client.IgnoreNotFound(kube.Delete(ctx, object)) }); err != nil {
 		t.Error(err)
 	}
 }

@@ -144,7 +144,7 @@ func verbose(manifests string) string {
 }
 
 // kubectl runs kubectl with the text as its standard input, and returns what it printed. It does so again if the API server
-// says that it has not done all of this in time.
+// says that it has not done all of this in time, or has not answered.
 func kubectl(ctx context.Context, input string, args ...string) (out string, err error) {
 	limited, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
@@ -161,9 +161,10 @@ func kubectl(ctx context.Context, input string, args ...string) (out string, err
 	return out, err
 }
 
-// late finds the API server's words for a request that took too long on a busy machine: for instance, it waits ten seconds for
-// a webhook.
-var late = regexp.MustCompile(`(?s)TLS handshake timeout|\((InternalError|Timeout|ServerTimeout|ServiceUnavailable|TooManyRequests)\): .*(deadline exceeded|[Tt]imeout|timed out|try again)`)
+// late finds the words for a request that took too long on a busy machine: the API server waits ten seconds for a webhook, for
+// instance, and ends connections whose requests took a minute.
+var late = regexp.MustCompile(`(?s)TLS handshake timeout|i/o timeout|unexpected EOF|connection reset|client connection lost|` +
+	`\((InternalError|Timeout|ServerTimeout|ServiceUnavailable|TooManyRequests)\): .*(deadline exceeded|[Tt]imeout|timed out|try again)`)
 
 func tryKubectl(ctx context.Context, input string, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, "kubectl", args...)
