@@ -1,2 +1,2 @@
-// Package parts tests the script that runs the parts of "make test" and "make test-long".
+// Package parts tests the scripts that run the parts of "make test" and "make test-long".
 package parts

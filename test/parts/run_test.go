@@ -155,3 +155,12 @@ func TestPartsOfALongRun_AreNotRepeated(t *testing.T) {
 		}
 	}
 }
+
+func TestSlow_SaysWhetherCommandsTakeLong(t *testing.T) {
+	for command, want := range map[string]string{"sleep 0.01": "slow\n", ":": ""} { // the latter is no process
+		out, err := exec.CommandContext(t.Context(), "./slow", strings.Fields(command)...).Output() //nolint:gosec // These are the commands above.
+		if err != nil || string(out) != want {
+			t.Errorf("%s: got %q, %v, want %q", command, out, err, want)
+		}
+	}
+}
