@@ -19,6 +19,9 @@ import (
 // askTimeout limits requests whose answers only add an explanation.
 const askTimeout = 10 * time.Second
 
+// describeTimeout limits the description of what failed, which takes many requests and is what the user fixes the definition by.
+const describeTimeout = time.Minute
+
 // run is one test of a provisioner.
 type run struct {
 	options   *options
@@ -117,12 +120,15 @@ func (r *run) explain(ctx context.Context, of subject, err error) outcome {
 	if of == nil || r.describe == nil || errors.As(err, &mine) {
 		return found // What the test's own pods found is not in PaV's records.
 	}
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()
-	if text, err := r.describe(ctx, of.ref(r.name)); err == nil {
-		found.details = append([]string{""}, strings.Split(strings.TrimRight(text, "\n"), "\n")...)
-		found.details = append(found.details, "")
+	text, err := r.describe(ctx, of.ref(r.name))
+	if err != nil {
+		found.details = []string{"it cannot be described: " + cli.Plain(err.Error())}
+		return found
 	}
+	found.details = append([]string{""}, strings.Split(strings.TrimRight(text, "\n"), "\n")...)
+	found.details = append(found.details, "")
 	return found
 }
 
