@@ -198,14 +198,21 @@ func onNode(ctx context.Context, node string, command ...string) (string, error)
 
 // inPod runs a shell command in a pod and returns its output, without standard error, where kubectl itself sometimes writes
 // about its connection.
-func inPod(ctx context.Context, namespace, pod, command string) (out string, err error) {
+func inPod(ctx context.Context, namespace, pod, command string) (string, error) {
+	return whileBusy(ctx, notBegun, func() (string, error) { return execInPod(ctx, namespace, pod, command) })
+}
+
+// whileBusy runs a command until it succeeds, or fails without the words of a busy machine. It prints each failure that it does not
+// return, so that none is hidden.
+func whileBusy(ctx context.Context, words *regexp.Regexp, command func() (string, error)) (out string, err error) {
 	limited, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	_ = poll(limited, func(context.Context) error {
-		if out, err = execInPod(ctx, namespace, pod, command); err != nil && notBegun.MatchString(err.Error()) {
-			return err
+		if out, err = command(); err == nil || !words.MatchString(err.Error()) {
+			return nil
 		}
-		return nil
+		fmt.Fprintln(os.Stderr, "again, after:", err)
+		return err
 	})
 	return out, err
 }

@@ -145,20 +145,14 @@ func verbose(manifests string) string {
 
 // kubectl runs kubectl with the text as its standard input, and returns what it printed. It does so again if the API server
 // says that it has not done all of this in time, or has not answered.
-func kubectl(ctx context.Context, input string, args ...string) (out string, err error) {
-	limited, cancel := context.WithTimeout(ctx, stepTimeout)
-	defer cancel()
-	_ = poll(limited, func(context.Context) error {
-		out, err = tryKubectl(ctx, input, args...)
-		if err == nil || !late.MatchString(err.Error()) {
-			return nil
+func kubectl(ctx context.Context, input string, args ...string) (string, error) {
+	return whileBusy(ctx, late, func() (string, error) {
+		out, err := tryKubectl(ctx, input, args...)
+		if args[0] == "create" && slices.Contains(args, "-f") && !slices.Contains(args, "--raw") {
+			args = append([]string{"apply"}, args[1:]...) // the next time, as some of the objects may exist by then
 		}
-		if args[0] == "create" && slices.Contains(args, "-f") {
-			args = append([]string{"apply"}, args[1:]...) // Some of the objects may exist by now.
-		}
-		return err
+		return out, err
 	})
-	return out, err
 }
 
 // late finds the words for a request that took too long on a busy machine: the API server waits ten seconds for a webhook, for
