@@ -46,6 +46,7 @@ var concurrent = map[string]string{
 	"internal/node/csi.(*Registry).wake":                    elsewhere,
 	"internal/node/csi.(*provisioners).register":            elsewhere,
 	"internal/node/csi.(*sockets).Accept":                   elsewhere,
+	"internal/node/csi.(*sockets).ended":                    elsewhere,
 	"internal/node/csi.(*sockets).pass":                     elsewhere,
 	"internal/node/csi.await":                               elsewhere,
 	"internal/node/stage.(*Index).namesOfUnlabelled":        orCanceled,

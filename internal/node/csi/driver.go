@@ -10,24 +10,26 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/go-logr/logr"
-
-	"github.com/albertofaria/pav/internal/observability"
+	"golang.org/x/sys/unix"
 )
 
 // driver is a driver that is served: its socket, and what goes through it.
 type driver struct {
 	name     string
 	services atomic.Pointer[Services] // never nil
-	listener *net.UnixListener
+	acceptor *acceptor
 
 	mu      sync.Mutex
+	socket  int // the descriptor that listens, or closedSocket
 	conns   map[*conn]struct{}
 	calls   int
 	removal *removal // nil while the driver is served
 
 	registration registration // guarded by the lock of the Registry
 }
+
+// closedSocket is the descriptor of a closed socket.
+const closedSocket = -1
 
 // removal has the events that the removal of a driver waits for.
 type removal struct {
@@ -36,47 +38,40 @@ type removal struct {
 
 // conn is a connection to a driver's socket.
 type conn struct {
-	*net.UnixConn
+	net.Conn
 	driver *driver
 }
 
 // Close implements net.Conn. The server closes every connection that it was given.
 func (c *conn) Close() error {
 	c.driver.forget(c)
-	return c.UnixConn.Close()
+	return c.Conn.Close()
 }
 
 // acceptDelay is the time between attempts to accept a connection. They fail while the agent has no descriptor left.
 const acceptDelay = 100 * time.Millisecond
 
-// serve passes the connections of the driver's socket to the server, until either of them is closed.
-func (d *driver) serve(server *sockets, log logr.Logger) {
-	for {
-		c, err := d.accept()
-		switch {
-		case errors.Is(err, net.ErrClosed):
-			return
-		case err != nil:
-			log.Error(err, "a connection cannot be accepted", observability.Provisioner, d.name)
-			await(server.closed, acceptDelay)
-		case !server.pass(c):
-			_ = c.Close() // The agent ends.
-			return
-		}
-	}
-}
-
+// accept returns a connection that waits at the driver's socket, or nil if none waits, or the socket
+// has been closed since.
 func (d *driver) accept() (*conn, error) {
-	accepted, err := d.listener.AcceptUnix()
-	if err != nil {
-		return nil, err
-	}
-	c := &conn{UnixConn: accepted, driver: d}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.removal != nil {
-		return nil, errors.Join(net.ErrClosed, accepted.Close())
+	if d.socket == closedSocket {
+		return nil, nil //nolint:nilnil // Neither is there.
 	}
+	fd, _, err := unix.Accept4(d.socket, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
+	switch {
+	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR), errors.Is(err, unix.ECONNABORTED):
+		return nil, nil //nolint:nilnil // Neither is there.
+	case err != nil:
+		return nil, fmt.Errorf("accepting: %w", err)
+	}
+	file := os.NewFile(uintptr(fd), "connection")
+	accepted, err := net.FileConn(file) // It duplicates the descriptor.
+	if err = errors.Join(err, file.Close()); err != nil {
+		return nil, err
+	}
+	c := &conn{Conn: accepted, driver: d}
 	if d.conns == nil {
 		d.conns = map[*conn]struct{}{}
 	}
@@ -86,10 +81,17 @@ func (d *driver) accept() (*conn, error) {
 
 // close closes the driver's socket.
 func (d *driver) close() error {
-	if err := d.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
-		return fmt.Errorf("closing a socket: %w", err)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.socket == closedSocket {
+		return nil
 	}
-	return nil
+	err := d.acceptor.drop(d.socket)
+	if closing := unix.Close(d.socket); closing != nil {
+		err = errors.Join(err, fmt.Errorf("closing a socket: %w", closing))
+	}
+	d.socket = closedSocket
+	return err
 }
 
 func (d *driver) forget(c *conn) {
@@ -177,26 +179,40 @@ func await(event <-chan struct{}, timeout time.Duration) {
 	}
 }
 
+// backlog is how many connections to a socket may wait until they are accepted. Linux takes the lower one of this and
+// net.core.somaxconn.
+const backlog = 4096
+
 // listenOn starts to serve at path atomically, even if the socket of an earlier agent is there: the driver never
-// disappears for kubelet when the agent is restarted.
-func listenOn(path string) (*net.UnixListener, error) {
+// disappears for kubelet when the agent is restarted. It returns a descriptor, which does not block. The socket's file
+// outlives it, so that calls fail as unavailable until the next agent serves them.
+func listenOn(path string) (int, error) {
 	temporary := temporaryPath(path)
 	if err := removeFile(temporary); err != nil {
-		return nil, err
+		return closedSocket, err
 	}
-	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: temporary, Net: "unix"})
+	socket, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return nil, err
+		return closedSocket, fmt.Errorf("creating a socket: %w", err)
 	}
-	// The sockets outlive the agent, so that calls fail as unavailable until the next agent serves them.
-	listener.SetUnlinkOnClose(false)
+	if err := unix.Bind(socket, &unix.SockaddrUnix{Name: temporary}); err != nil {
+		return closedSocket, errors.Join(fmt.Errorf("binding a socket to %s: %w", temporary, err), unix.Close(socket))
+	}
+	if err := appear(socket, temporary, path); err != nil {
+		return closedSocket, errors.Join(err, unix.Close(socket), removeFile(temporary))
+	}
+	return socket, nil
+}
+
+// appear lets a socket listen, and then gives it its path.
+func appear(socket int, temporary, path string) error {
 	if err := os.Chmod(temporary, 0o600); err != nil {
-		return nil, errors.Join(err, listener.Close(), removeFile(temporary))
+		return err
 	}
-	if err := os.Rename(temporary, path); err != nil {
-		return nil, errors.Join(err, listener.Close(), removeFile(temporary))
+	if err := unix.Listen(socket, backlog); err != nil {
+		return fmt.Errorf("listening on %s: %w", temporary, err)
 	}
-	return listener, nil
+	return os.Rename(temporary, path)
 }
 
 // temporaryPath is the path of a file until it is complete. Kubelet ignores names that begin with a dot.

@@ -194,6 +194,41 @@ func TestClosing_CancelsAllCalls_AndLeavesOnlySockets(t *testing.T) {
 	eventually(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= before })
 }
 
+// A goroutine has a stack of 4 KiB once it has accepted a connection.
+func TestManyDrivers_AreServedByTheGoroutinesOfOne(t *testing.T) {
+	kubelet(t)
+	r := newRegistry(t)
+	register(t, r, "driver", services("driver", "1"))
+	wantVersion(t, r.socket("driver"), "driver 1")
+	wantNoConnections(t, r.drivers["driver"])
+	var before int
+	eventually(t, "the goroutines of the call have ended", func() bool {
+		earlier := before
+		before = runtime.NumGoroutine()
+		return before == earlier
+	})
+	drivers, _ := many(100)
+	for name := range drivers {
+		must(t, r.Serve(name, services(name, "1")))
+		wantVersion(t, r.socket(name), name+" 1")
+	}
+	eventually(t, "there are no more goroutines than before", func() bool { return runtime.NumGoroutine() <= before })
+}
+
+// The socket of a driver may get the descriptor of another one that was removed just before.
+func TestDriversThatComeAndGo_AnswerOnTheirOwnSockets(t *testing.T) {
+	kubelet(t)
+	r := newRegistry(t)
+	for i := range 200 {
+		name := []string{"one", "two", "three"}[i%3]
+		register(t, r, name, services(name, "1"))
+		wantVersion(t, r.socket(name), name+" 1")
+		if i%2 == 0 {
+			must(t, r.Unregister(name))
+		}
+	}
+}
+
 // A client may also end before it has sent anything.
 func TestADriverWhoseClientsHangUp_IsServedFurther(t *testing.T) {
 	kubelet(t)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-logr/logr/testr"
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 )
@@ -265,7 +266,7 @@ func TestTheSocketsOfAnEarlierVersion_AreReplacedByLinks(t *testing.T) {
 	for name := range drivers {
 		earlier, err := listenOn(a.registration(name))
 		must(t, err)
-		must(t, earlier.Close())
+		must(t, unix.Close(earlier))
 	}
 	a = k.next(t, a, drivers)
 	a.settles(t, want)

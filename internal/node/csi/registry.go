@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
@@ -26,9 +27,10 @@ type Registry struct {
 	record                 KubeletRecord
 	pace                   pace
 
-	server  *grpc.Server
-	sockets *sockets
-	serving sync.WaitGroup // the server, and one for each socket
+	server   *grpc.Server
+	sockets  *sockets
+	acceptor *acceptor
+	serving  sync.WaitGroup // the server and the acceptor
 
 	mu      sync.Mutex
 	drivers map[string]*driver
@@ -57,12 +59,17 @@ func NewRegistry(kubeletDir string, record KubeletRecord, log logr.Logger) (*Reg
 			return nil, fmt.Errorf("the kubelet directory %q is too long a path: a socket below it would have %d bytes, of at most %d", kubeletDir, n, longest)
 		}
 	}
+	var err error
+	if r.acceptor, err = newAcceptor(log); err != nil {
+		return nil, err
+	}
 	r.server = newServer(log, &registrationServer{registry: r})
 	r.serving.Go(func() {
 		if err := r.server.Serve(r.sockets); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 			log.Error(err, "drivers are not served any more")
 		}
 	})
+	r.serving.Go(func() { r.acceptor.run(r.sockets) })
 	return r, nil
 }
 
@@ -125,14 +132,16 @@ func (r *Registry) Register(name string, services Services) error {
 
 // serve must be called with the lock held.
 func (r *Registry) serve(name string, services Services) (*driver, error) {
-	listener, err := listenOn(r.socket(name))
+	socket, err := listenOn(r.socket(name))
 	if err != nil {
 		return nil, fmt.Errorf("serving driver %q: %w", name, err)
 	}
-	d := &driver{name: name, listener: listener}
+	d := &driver{name: name, acceptor: r.acceptor, socket: socket}
 	d.services.Store(&services)
+	if err := r.acceptor.add(socket, d); err != nil {
+		return nil, errors.Join(fmt.Errorf("serving driver %q: %w", name, err), unix.Close(socket))
+	}
 	r.drivers[name] = d
-	r.serving.Go(func() { d.serve(r.sockets, r.log) })
 	r.log.Info("driver served", observability.Provisioner, name)
 	return d, nil
 }
@@ -214,5 +223,8 @@ func (r *Registry) Close() {
 		}
 	}
 	clear(r.drivers)
+	if err := r.acceptor.close(); err != nil {
+		r.log.Error(err, "ending the drivers")
+	}
 	r.serving.Wait()
 }

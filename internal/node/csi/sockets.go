@@ -27,6 +27,16 @@ func (s *sockets) pass(c *conn) bool {
 	}
 }
 
+// ended reports whether the server has ended.
+func (s *sockets) ended() bool {
+	select {
+	case <-s.closed:
+		return true
+	default:
+		return false
+	}
+}
+
 // Accept implements net.Listener.
 func (s *sockets) Accept() (net.Conn, error) {
 	select {

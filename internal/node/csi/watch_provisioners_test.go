@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -213,7 +214,7 @@ func TestAllDriversAreServed_BeforeKubeletIsToldOfAny(t *testing.T) {
 	}
 	deleted, err := listenOn(a.socket("deleted"))
 	must(t, err)
-	must(t, deleted.Close())
+	must(t, unix.Close(deleted))
 	must(t, a.link("deleted"))
 	must(t, a.Serve("recorded", services("recorded", "1")))
 	p := &provisioners{reader: cache, registry: a.Registry, services: keyed, served: make(chan event.GenericEvent)}
