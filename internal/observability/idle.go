@@ -15,8 +15,10 @@ const (
 	busyBytes  = 4 << 20
 )
 
-// ReturnMemory returns a Runnable that gives memory back to the operating system each time that an agent has become idle. Otherwise Go
-// keeps as much as it needs for garbage while the agent works. After its start, an agent looks at each object that it has.
+// ReturnMemory returns a Runnable that gives memory back to the operating system each time that an agent has become idle. As long as it
+// stays idle, it does that again each time that the agent has allocated a quarter of what it uses, and at least busyBytes. Otherwise Go
+// keeps as much as it needs for garbage while the agent works, and an idle agent fills that with garbage in the end. After its start,
+// an agent looks at each object that it has.
 func ReturnMemory() manager.Runnable {
 	return everywhere(func(ctx context.Context) error {
 		ticker := time.NewTicker(idlePeriod)
@@ -27,7 +29,7 @@ func ReturnMemory() manager.Runnable {
 			case <-ctx.Done():
 				return nil
 			case <-ticker.C:
-				if idle.begins(allocated()) {
+				if idle.isDue(readMemory()) {
 					debug.FreeOSMemory()
 				}
 			}
@@ -35,23 +37,33 @@ func ReturnMemory() manager.Runnable {
 	})
 }
 
-// idleness tells when an agent becomes idle. The zero value is that of a busy agent.
+// memory is how much memory Go has allocated for the process, in bytes.
+type memory struct {
+	allocated uint64 // since it began
+	live      uint64 // what was in use at the last garbage collection
+}
+
+// idleness tells when an idle agent is to give memory back. The zero value is that of a busy agent.
 type idleness struct {
 	allocated uint64 // when it was last asked
+	returned  uint64 // what was allocated when memory was last given back
 	idle      bool
 }
 
-// begins reports whether the agent has become idle since it was last asked, by the bytes that the process has allocated in all.
-func (i *idleness) begins(allocated uint64) bool {
+// isDue reports whether the agent has become idle since it was last asked, or has allocated much since memory was given back.
+func (i *idleness) isDue(now memory) bool {
 	before := i.idle
-	i.idle = allocated-i.allocated < busyBytes
-	i.allocated = allocated
-	return i.idle && !before
+	i.idle = now.allocated-i.allocated < busyBytes
+	i.allocated = now.allocated
+	due := i.idle && (!before || now.allocated-i.returned >= max(busyBytes, now.live/4))
+	if due {
+		i.returned = now.allocated
+	}
+	return due
 }
 
-// allocated returns how many bytes the process has allocated in all.
-func allocated() uint64 {
-	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
-	metrics.Read(sample)
-	return sample[0].Value.Uint64()
+func readMemory() memory {
+	samples := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"}}
+	metrics.Read(samples)
+	return memory{allocated: samples[0].Value.Uint64(), live: samples[1].Value.Uint64()}
 }
