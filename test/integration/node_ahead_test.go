@@ -34,6 +34,7 @@ func (n *node) provisionedFor(t *testing.T, v kubelet.Volume) *corev1.Pod {
 	mustPatch(t, n.c, claim, func(claim *corev1.PersistentVolumeClaim) { // Kubernetes still writes it, to bind it.
 		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, contract.SelectedNode, n.Node)
 	})
+	awaitBound(t, n.c, claim) // Before that, the volume is not staged ahead, and it is not tried again.
 	raw, err := json.Marshal(claim)
 	if err != nil {
 		t.Fatal(err)
