@@ -212,7 +212,11 @@ func (w *world) addProvisioners(ctx context.Context, count int) ([]string, error
 // removeProvisioners removes all provisioners of addProvisioners, and waits until kubelet knows none of them.
 func (w *world) removeProvisioners(ctx context.Context) error {
 	ours := client.MatchingLabels{"pav-bench": "idle"}
-	if err := w.kube.DeleteAllOf(ctx, &pavv1.PavProvisioner{}, ours); err != nil {
+	// The API server gives a request up after a minute, in which it may have deleted some of them only.
+	err := eventually(ctx, "all idle provisioners are deleted", func(ctx context.Context) error {
+		return w.kube.DeleteAllOf(ctx, &pavv1.PavProvisioner{}, ours)
+	})
+	if err != nil {
 		return err
 	}
 	return eventually(ctx, "no idle provisioner is left", func(ctx context.Context) error {
