@@ -202,11 +202,12 @@ demo-images: $(CLUSTER) $(EXAMPLE_IMAGES) ## Load the images that the examples n
 ##@ Check
 
 # What runs side by side often waits: the end-to-end tests and the storage suite on two clusters, and the integration tests with two
-# API servers, or one on a slow machine: with four, leases end as none of them answers in time. The end-to-end tests alone leave a third
-# of two cores idle.
+# API servers, or one on a slow machine: with four, leases end as none of them answers in time. The storage suite takes half the
+# processes there. The end-to-end tests alone leave a third of two cores idle.
 comma := ,
+SLOW = $(eval SLOW := $(shell test/parts/slow))$(SLOW)# measured once, before the tests
 SIDE_BY_SIDE = test-e2e+test-e2e-alone,test-conformance+test-integration-node,test-integration-controller-2$(if \
-	$(shell test/parts/slow),$(comma),+)test-integration-controller-1,test-simulation
+	$(SLOW),$(comma),+)test-integration-controller-1,test-simulation
 
 # Three processes, each with an API server of its own.
 INTEGRATION := test-integration-node test-integration-controller-1 test-integration-controller-2
@@ -217,7 +218,7 @@ test test-long test-race lint compile test-unit test-simulation $(INTEGRATION): 
 
 .PHONY: test
 test: ## Run every test that a change must pass, and print how long each part took
-	@test/parts/run test packages verify lint test-unit compile $(SIDE_BY_SIDE)
+	@$(if $(SLOW),PROCS=4 )test/parts/run test packages verify lint test-unit compile $(SIDE_BY_SIDE)
 
 .PHONY: packages
 packages: $(CLUSTER) ## Install the Debian packages that the tests take, where they are missing

@@ -265,7 +265,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// explain logs details that help to understand a failed test.
+// explain logs details that help to understand a failed test. The summary of "make test" leaves out what begins like that.
 func explain(t *testing.T, namespace string) {
 	t.Helper()
 	ctx, cancel := cleanupContext(t)
@@ -280,6 +280,6 @@ func explain(t *testing.T, namespace string) {
 		{"-n", "pav", "logs", "deployment/controller-agent", "--all-pods", "--tail=40"},
 	} {
 		out, err := kubectl(ctx, "", args...)
-		t.Logf("kubectl %s (%v)\n%s", strings.Join(args, " "), err, out)
+		t.Logf("to explain the failure: kubectl %s (%v)\n%s", strings.Join(args, " "), err, out)
 	}
 }

@@ -37,7 +37,7 @@ type Spec struct {
 	Result         Result
 	// Reason is the reason for skipping the spec, without the driver's name.
 	Reason string
-	// Failure is the first line of the failure. Location is the place of the failure ("test/e2e/…/subpath.go:123").
+	// Failure is what failed, in one line or several. Location is the place of the failure ("test/e2e/…/subpath.go:123").
 	Failure, Location string
 	// Attempts is the number of runs in all invocations. Flaky means that some runs passed and others failed.
 	Attempts int
@@ -167,8 +167,8 @@ func problems(driver string, report types.Report) []string {
 			explained = true
 			continue
 		}
-		found = append(found, fmt.Sprintf("%s %s: %s (%s)",
-			got.LeafNodeType, got.FullText(), failure(got), location(got.Failure.Location)))
+		found = append(found, fmt.Sprintf("%s %s\n%s: %s",
+			got.LeafNodeType, got.FullText(), location(got.Failure.Location), failure(got)))
 	}
 	if !explained && len(found) == 0 {
 		found = append(found, "An invocation did not succeed, and none of its specs says why.")

@@ -35,7 +35,7 @@ func Markdown(driver Driver, run Run, commit string, differences []string) strin
 	var failed, flaky []string
 	for _, spec := range run.Specs {
 		if spec.Result == Failed {
-			failed = append(failed, fmt.Sprintf("%s\n  %s (%s)", spec.Name, spec.Failure, spec.Location))
+			failed = append(failed, fmt.Sprintf("%s\n%s: %s", spec.Name, spec.Location, spec.Failure))
 		}
 		if spec.Flaky {
 			flaky = append(flaky, fmt.Sprintf("%s: %d attempts", spec.Name, spec.Attempts))
@@ -102,12 +102,16 @@ func processes(of []int) string {
 	return strings.Join(parts, ", then ")
 }
 
-// list writes a title and a list of items. It writes nothing if there are no items.
+// list writes a title and a list of items, which may have several lines. It writes nothing if there are no items.
 func list(out *strings.Builder, title string, items []string) {
 	if len(items) == 0 {
 		return
 	}
-	fmt.Fprintf(out, "%s\n\n- %s\n\n", title, strings.Join(items, "\n- "))
+	fmt.Fprintf(out, "%s\n\n", title)
+	for _, item := range items {
+		fmt.Fprintf(out, "- %s\n", strings.ReplaceAll(item, "\n", "\n  "))
+	}
+	out.WriteString("\n")
 }
 
 // table writes a table. If a column's header ends in a colon, the column has numbers and is right-aligned.

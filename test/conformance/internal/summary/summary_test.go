@@ -142,7 +142,7 @@ func TestMerge_WhatGoesWrongOutsideSpecsIsAProblem(t *testing.T) {
 	}{
 		"nothing":                 {invocation(8, 1, passed), nil},
 		"a spec that failed":      {invocation(8, 1, spec(block, "works", types.SpecStateFailed)), nil},
-		"what precedes all specs": {invocation(8, 1, passed, before), []string{"SynchronizedBeforeSuite : no cluster (suite/suite_test.go:3)"}},
+		"what precedes all specs": {invocation(8, 1, passed, before), []string{"SynchronizedBeforeSuite \nsuite/suite_test.go:3: no cluster"}},
 		"an interruption":         {interrupted, []string{"The invocation: Interrupted by Timeout"}},
 		"what is not explained":   {silent, []string{"An invocation did not succeed, and none of its specs says why."}},
 	} {
@@ -183,6 +183,25 @@ func TestFirstLine(t *testing.T) {
 		if got := firstLine(text); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
+	}
+}
+
+func TestFailure(t *testing.T) {
+	long := strings.Repeat("é", maxFailure)
+	for name, test := range map[string]struct {
+		failure types.Failure
+		want    string
+	}{
+		"of a command": {types.Failure{Message: "error running kubectl:\nCommand stdout:\n\nstderr:\n  unexpected EOF \n"}, "error running kubectl:\nCommand stdout:\nstderr:\n  unexpected EOF"},
+		"a panic":      {types.Failure{Message: "Test Panicked", ForwardedPanic: "nil map"}, "Test Panicked\nnil map"},
+		"a long one":   {types.Failure{Message: long + "è"}, long + "…"},
+		"without text": {types.Failure{}, "failed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := failure(types.SpecReport{State: types.SpecStateFailed, Failure: test.failure}); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
 	}
 }
 
@@ -300,7 +319,8 @@ Also declared:
 ### Failed
 
 - External Storage [Driver: shared] [Testpattern: Dynamic PV (block volmode)] provisioning breaks
-  it broke | badly: twice (test/e2e/storage/testsuites/subpath.go:12)
+  test/e2e/storage/testsuites/subpath.go:12: it broke | badly:
+    twice
 
 ### Passed and failed, when repeated
 

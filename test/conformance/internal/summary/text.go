@@ -9,8 +9,11 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 )
 
-// maxLine is the maximum length of a failure's first line in the summary, in characters.
-const maxLine = 300
+// maxLine and maxFailure are the maximum lengths of a first line and of a failure in the summary, in characters.
+const (
+	maxLine    = 300
+	maxFailure = 4000
+)
 
 var skipping = regexp.MustCompile(`(?:,| --?) skipping$`)
 
@@ -24,15 +27,18 @@ func reason(message, driver string) string {
 	return strings.TrimSpace(skipping.ReplaceAllString(text, ""))
 }
 
+// failure returns what failed, without empty lines: the first line of a command's failure only says that it failed.
 func failure(report types.SpecReport) string {
-	text := firstLine(report.Failure.Message)
-	if report.Failure.ForwardedPanic != "" {
-		text += ": " + firstLine(report.Failure.ForwardedPanic)
+	var lines []string
+	for line := range strings.Lines(report.Failure.Message + "\n" + report.Failure.ForwardedPanic) {
+		if line = strings.TrimRight(line, " \t\r\n"); line != "" {
+			lines = append(lines, line)
+		}
 	}
-	if text == "" {
-		text = report.State.String()
+	if len(lines) == 0 {
+		return report.State.String()
 	}
-	return text
+	return atMost(maxFailure, strings.Join(lines, "\n"))
 }
 
 // firstLine returns the first line that is not empty. If that line ends in a colon, firstLine appends the next line.
@@ -44,10 +50,15 @@ func firstLine(text string) string {
 			break
 		}
 	}
-	if runes := []rune(line); len(runes) > maxLine {
-		line = string(runes[:maxLine]) + "…"
+	return atMost(maxLine, line)
+}
+
+// atMost returns the first characters of a text.
+func atMost(characters int, text string) string {
+	if runes := []rune(text); len(runes) > characters {
+		return string(runes[:characters]) + "…"
 	}
-	return line
+	return text
 }
 
 var module = regexp.MustCompile(`^.*@v[^/]+/`)
