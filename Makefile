@@ -401,7 +401,7 @@ test-versions: $(CLUSTER) bin/pav.tar bin/e2e.test ## Run agents of this version
 test-kubernetes: $(TEST_KUBERNETES) ## Run the integration tests and the demo on other versions of Kubernetes
 
 $(TEST_KUBERNETES): test-kubernetes-%: $(CLUSTER) bin/helm bin/pav.tar
-	KUBEBUILDER_ASSETS="$$(PAV_KUBERNETES=$* $(CLUSTER) build)" go test -count=1 -timeout 45m -skip '$(SIMULATED)' ./test/integration/...
+	KUBEBUILDER_ASSETS="$$(PAV_KUBERNETES=$* $(CLUSTER) build)" go test -count=1 -timeout 3h -skip '$(SIMULATED)' ./test/integration/...
 	test/kubernetes/run $(CLUSTER) bin/pav.tar $*
 
 ##@ Templates

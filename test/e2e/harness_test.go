@@ -217,8 +217,10 @@ func whileBusy(ctx context.Context, words *regexp.Regexp, command func() (string
 	return out, err
 }
 
-// notBegun finds kubectl's words for a command that has not begun: on a busy machine, the API server or kubelet took too long to answer.
-var notBegun = regexp.MustCompile(`error dialing backend|TLS handshake timeout`)
+// notBegun finds kubectl's words for a command that has not begun: on a busy machine, the API server or kubelet took too long to answer,
+// or the API server did not answer whether the caller may run commands.
+var notBegun = regexp.MustCompile(`error dialing backend|TLS handshake timeout|dial tcp [^\n]*(i/o timeout|connection refused)|Authorization error|` +
+	`\((Timeout|ServerTimeout|ServiceUnavailable|TooManyRequests)\): |etcdserver: request timed out`)
 
 func execInPod(ctx context.Context, namespace, pod, command string) (string, error) {
 	var stderr strings.Builder
