@@ -6,6 +6,7 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sys/unix"
@@ -72,6 +73,9 @@ func (a *acceptor) control(operation, socket int, event *unix.EpollEvent) error 
 	}
 	return nil
 }
+
+// acceptDelay is the time between attempts to accept a connection. They fail while the agent has no descriptor left.
+const acceptDelay = 100 * time.Millisecond
 
 // run passes connections to the server, until the server is closed, and then either the acceptor is closed or a connection comes.
 func (a *acceptor) run(server *sockets) {

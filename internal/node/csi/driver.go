@@ -48,9 +48,6 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// acceptDelay is the time between attempts to accept a connection. They fail while the agent has no descriptor left.
-const acceptDelay = 100 * time.Millisecond
-
 // accept returns a connection that waits at the driver's socket, or nil if none waits, or the socket
 // has been closed since.
 func (d *driver) accept() (*conn, error) {
