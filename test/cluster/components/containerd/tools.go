@@ -10,7 +10,5 @@ import (
 	_ "github.com/containerd/containerd/v2/cmd/ctr"
 	_ "github.com/containernetworking/plugins/plugins/ipam/host-local"
 	_ "github.com/containernetworking/plugins/plugins/main/bridge"
-	_ "github.com/containernetworking/plugins/plugins/main/loopback"
-	_ "github.com/containernetworking/plugins/plugins/meta/portmap"
 	_ "github.com/opencontainers/runc"
 )

@@ -55,7 +55,7 @@ func Plan(version Version, selected Selection) []Program {
 			Name: name, Module: containerdModule, Package: "github.com/containerd/containerd/v2/cmd/" + name,
 		})
 	}
-	for _, plugin := range []string{"main/bridge", "main/loopback", "ipam/host-local", "meta/portmap"} {
+	for _, plugin := range []string{"main/bridge", "ipam/host-local"} {
 		_, name, _ := strings.Cut(plugin, "/")
 		programs = append(programs, Program{Name: name, Module: containerdModule, Package: cniPlugins + plugin})
 	}

@@ -155,7 +155,7 @@ func (n Node) proxyConfig() object {
 }
 
 // networkConfig returns the CNI configuration. Each node has its own range of addresses in the subnet that all nodes
-// share.
+// share. Pods get no ports of their node, which would take another plugin for each pod.
 func (n Node) networkConfig() object {
 	first, last := n.podRange()
 	return object{
@@ -172,7 +172,6 @@ func (n Node) networkConfig() object {
 					"routes": []object{{"dst": "0.0.0.0/0"}},
 				},
 			},
-			{"type": "portmap", "capabilities": object{"portMappings": true}},
 		},
 	}
 }
@@ -199,6 +198,7 @@ restrict_oom_score_adj = true
 disable_apparmor = true
 
 [plugins."io.containerd.cri.v1.runtime".cni]
+use_internal_loopback = true
 bin_dirs = [%q]
 conf_dir = %q
 
