@@ -5,7 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pavv1 "github.com/albertofaria/pav/internal/api/v1alpha1"
 	"github.com/albertofaria/pav/internal/workflow"
@@ -90,9 +89,7 @@ func TestSnapshot_Cut_IsReadyWhenItsPodCompletes(t *testing.T) {
 // deleteVolume deletes a volume with a deletion pod.
 func deleteVolume(t *testing.T, c *cluster, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) {
 	t.Helper()
-	if err := c.Admin.Delete(t.Context(), claim); client.IgnoreNotFound(err) != nil { // a test may have deleted it, and not have seen it go
-		t.Fatal(err)
-	}
+	mustDeleteLasting(t, c, claim) // a test may have deleted it before
 	deletion, _ := podOf(t, c, claim, pavv1.WorkflowDeletion)
 	end(t, c, deletion, workflow.Result{}, 0)
 	gone(t, c, pv)
